@@ -1,0 +1,1 @@
+"""Which statistical questions can a study ask?  One module per kind."""

@@ -1,0 +1,46 @@
+"""What do all JSON artifacts share?  Closed, frozen, strict models; one way to bytes; one digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+__all__ = ["Artifact", "Digest", "Identifier", "JsonValue", "canonical_json", "sha256_hex"]
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""SHA-256 in lower-case hexadecimal."""
+
+Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+"""A short name that is safe in file names, tables and URLs."""
+
+
+class Artifact(BaseModel):
+    """A frozen, closed JSON value; numbers are finite, unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_by_name=True, validate_by_alias=True)
+
+    def to_json(self) -> bytes:
+        """Return the one byte form: sorted keys, UTF-8, LF, two spaces, no NaN."""
+        return canonical_json(self.model_dump(mode="json", by_alias=True))
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Self:
+        """Read the artifact back; raises `pydantic.ValidationError` when the bytes do not fit."""
+        return cls.model_validate_json(content)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of `to_json()`."""
+        return sha256_hex(self.to_json())
+
+
+def canonical_json(value: Any) -> bytes:  # Any: whatever json.dumps accepts
+    """Return `value` as sorted, indented UTF-8 JSON that ends in a line feed; raises ValueError on NaN and infinity."""
+    return (json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def sha256_hex(content: bytes) -> str:
+    """Return the SHA-256 of `content` in lower-case hexadecimal."""
+    return hashlib.sha256(content).hexdigest()

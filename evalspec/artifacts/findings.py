@@ -1,0 +1,86 @@
+"""What was found?  Estimates are the narrow waist that the gate and the summary read; results are for an analysis's own section."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from evalspec.artifacts.base import Artifact, Digest, Identifier, JsonValue
+from evalspec.artifacts.study import AnalysisRequest
+
+
+class Estimate(Artifact):
+    """One number with its uncertainty, in one comparable form.
+
+    `models` holds one model, or (first, second) for a difference first - second. `value` is None exactly when `undefined` says why.
+    `separated` is the decision of the analysis's own, family-adjusted test; None when there is no test.
+    """
+
+    analysis: Identifier
+    metric: Identifier
+    benchmark: Identifier
+    models: tuple[Identifier, ...]
+    subject: str | None = None
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    confidence_level: float | None = None
+    sides: Literal["two", "lower", "upper"] = "two"
+    method: str
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    family_size: int | None = None
+    separated: bool | None = None
+    n: int = Field(description="Questions that the value rests on.")
+    unit: Literal["proportion", "difference"] = "proportion"
+    polarity: Literal["higher_is_better", "lower_is_better"] = "higher_is_better"
+    basis: Literal["measured", "replayed", "mixed", "predicted"] = "measured"
+    planned: bool = True
+    undefined: str | None = None
+
+    def reversed(self) -> Estimate:
+        """Return the same difference seen from the other model; raises ValueError for anything but a difference."""
+        if self.unit != "difference":
+            raise ValueError(f"only a difference can be reversed; {self.metric!r} is a {self.unit}")
+        negated = {name: None if bound is None else -bound for name, bound in (("value", self.value), ("low", self.high), ("high", self.low))}
+        sides = {"two": "two", "lower": "upper", "upper": "lower"}[self.sides]
+        return self.model_copy(update={**negated, "models": self.models[::-1], "sides": sides})
+
+
+class Finding(Artifact):
+    """The answer to one request: estimates for everybody, and the typed result, as plain JSON, for its own section."""
+
+    request: AnalysisRequest
+    estimates: tuple[Estimate, ...]
+    result: dict[str, JsonValue]
+
+
+class ModelSummary(Artifact):
+    """Facts about one model's responses to one benchmark that every report states."""
+
+    model: Identifier
+    benchmark: Identifier
+    route: Literal["scored_here", "recorded"]
+    answered: int
+    missing: dict[str, int]
+    chosen: dict[str, int] = Field(description="How often each letter was chosen; empty when choices were not recorded.")
+    degenerate: bool = Field(description="Whether one letter takes more than 90% of the choices.")
+    fragile: int | None = None
+    fragile_gap: float | None = None
+    self_check_questions: int | None = None
+    self_check_flips: int | None = None
+    letter_mass: float | None = None
+
+
+class Findings(Artifact):
+    """Everything that was computed from one set of responses."""
+
+    protocol_sha256: Digest
+    responses_sha256: Digest
+    summaries: tuple[ModelSummary, ...]
+    findings: tuple[Finding, ...]
+
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Return the estimates of all findings, in order."""
+        return tuple(estimate for finding in self.findings for estimate in finding.estimates)

@@ -1,0 +1,115 @@
+"""What can change a number?  Everything that does is in the Protocol; hardware is not."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from evalspec.artifacts.base import Artifact, Digest, Identifier
+from evalspec.artifacts.study import AnalysisRequest, Disclosure, MissingRule, Sample, Scoring, Thresholds
+
+
+class FileDigest(Artifact):
+    """A file of a model folder, by POSIX path relative to that folder."""
+
+    name: str
+    sha256: Digest
+    size: int
+
+
+class CheckpointIdentity(Artifact):
+    """Which weights and tokenizer a model id stands for.
+
+    `weights_sha256` is the SHA-256 over the raw SHA-256 digests of all files, concatenated in name order
+    (the root of OpenSSF model signing's file method).
+    """
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    files: tuple[FileDigest, ...]
+    weights_sha256: Digest
+    tokenizer_sha256: Digest
+    architecture: str
+    parameters: int
+    stored_dtype: str
+    origin: str = Field(description="How the study names it: the path as written, or hub id and revision.")
+
+
+class RecordIdentity(Artifact):
+    """Which recorded table a model's responses are replayed from."""
+
+    kind: Literal["recorded"] = "recorded"
+    sha256: Digest
+    model: str = Field(description="The table's name for the model.")
+    origin: str
+
+
+class ProtocolModel(Artifact):
+    """A model under test, resolved to digests."""
+
+    id: Identifier
+    precision: Literal["as_shipped", "float32"]
+    identity: Annotated[CheckpointIdentity | RecordIdentity, Field(discriminator="kind")]
+
+
+class DrawnQuestion(Artifact):
+    """A question of the sample: its public id, its digest or salted commitment, its stratum and its weight.
+
+    `weight` is the stratum's share of the source divided by its share of the sample, so that weights average 1; 1 for self-weighting samples.
+    Under `disclosure: none` `id` and `sha256` are commitments (HMAC-SHA-256), not the question's own.
+    """
+
+    id: str
+    sha256: Digest
+    subject: str | None = None
+    weight: float = 1.0
+
+
+class ProtocolBenchmark(Artifact):
+    """Which questions of a benchmark are asked, and how."""
+
+    id: Identifier
+    source: str
+    source_sha256: Digest
+    source_size: int = Field(description="Questions in the source.")
+    licence: str | None = None
+    sample: Sample
+    questions: tuple[DrawnQuestion, ...]
+    strata: Literal["subject"] | None = None
+    missing: MissingRule
+    scoring: Scoring
+    prompt: str = Field(description="The prompt template as used.")
+    disclosure: Disclosure
+
+
+class BatchRule(Artifact):
+    """How questions are cut into batches: a shard's length-sorted prompts, partitioned optimally under a token budget.
+
+    The shape of a batch can move the last bits of a log-probability, so the rule is part of the protocol.
+    """
+
+    algorithm: Literal["optimal_partition_v1"] = "optimal_partition_v1"
+    token_budget: int = 4096
+    overhead_tokens: int = 64
+    shard_questions: int = Field(default=4096, description="Questions per shard, cut from the question list in order.")
+
+
+class Protocol(Artifact):
+    """The study resolved to digests: two runs of one protocol must tell the same story."""
+
+    format: Literal[1] = 1
+    study_sha256: Digest
+    seed: int
+    models: tuple[ProtocolModel, ...]
+    benchmarks: tuple[ProtocolBenchmark, ...]
+    analyses: tuple[AnalysisRequest, ...]
+    thresholds: Thresholds | None
+    batch_rule: BatchRule
+
+    def model(self, identifier: str) -> ProtocolModel:
+        """Return the model of that id; raises KeyError when there is none."""
+        return {model.id: model for model in self.models}[identifier]
+
+    def benchmark(self, identifier: str) -> ProtocolBenchmark:
+        """Return the benchmark of that id; raises KeyError when there is none."""
+        return {benchmark.id: benchmark for benchmark in self.benchmarks}[identifier]

@@ -1,0 +1,55 @@
+"""What does a reader hold in hands?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evalspec.artifacts.base import Artifact, Identifier, JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A drawing and the numbers drawn in it."""
+
+    svg: str
+    drawn: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The report in its two forms; `pdf` is None when it was not rendered."""
+
+    html: str
+    figures: Mapping[str, Figure]
+    pdf: bytes | None
+
+
+class LedgerEntry(Artifact):
+    """One scoring job as it ran."""
+
+    model: Identifier
+    benchmark: Identifier
+    shard: int
+    device: str
+    questions: int
+    tokens: int
+    seconds: float
+    reused: int
+
+
+class Ledger(Artifact):
+    """Clocks, hosts, versions and speeds: attested, compared with nothing."""
+
+    run_id: str
+    started: str
+    finished: str
+    host: str
+    command: str
+    versions: dict[str, str]
+    environment: dict[str, str]
+    devices: tuple[str, ...]
+    jobs: tuple[LedgerEntry, ...]
+    git_commit: str | None
+    git_dirty: bool | None
+    key_note: str | None = None

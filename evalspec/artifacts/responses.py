@@ -1,0 +1,131 @@
+"""What did the models answer?  Read-only arrays per benchmark, with their shapes checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from evalspec.artifacts.base import Artifact, Digest, Identifier
+from evalspec.artifacts.study import MissingRule
+
+
+class Reason(IntEnum):
+    """Why a score is missing; `NONE` where it is not."""
+
+    NONE = 0
+    UNDETERMINED = 1  # two or more choices share the highest probability exactly
+    NOT_ANSWERED = 2  # recorded as missing
+    NOT_RECORDED = 3  # the recorded table has no row for this question
+
+
+class SelfCheck(Artifact):
+    """What changed when questions were scored again one at a time: a measure of how fragile the arithmetic is."""
+
+    questions: int
+    flips: int
+    max_difference: float
+    p999_difference: float
+
+
+class Origin(Artifact):
+    """How one model's responses to one benchmark came about."""
+
+    model: Identifier
+    benchmark: Identifier
+    route: Literal["scored_here", "recorded"]
+    precision: str
+    letters: tuple[tuple[str, int], ...] = ()
+    first_ids: tuple[int, ...] = ()
+    journal_sha256: Digest | None = None
+    recorded_sha256: Digest | None = None
+    letter_mass: float | None = None
+    fragile: int | None = None
+    fragile_gap: float | None = None
+    self_check: SelfCheck | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkResponses:
+    """Responses of M models to Q questions of one benchmark in K repeats; C is the largest number of choices.
+
+    `scores` (M, Q, K) float64 in [0, 1], NaN where missing; `reasons` (M, Q, K) int8 says why (`Reason`);
+    `choices` (M, Q, K) int16 is the index of the chosen option, -1 where unknown; `logprobs` (M, Q, C) float64 in nats, NaN where a
+    question has fewer choices or the model has none, or None when no model has any; `weights` (Q,) average 1.
+    Raises ValueError when shapes or values do not fit together.
+    """
+
+    benchmark: str
+    models: tuple[str, ...]
+    questions: tuple[str, ...]
+    subjects: tuple[str | None, ...]
+    weights: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    reasons: NDArray[np.int8]
+    choices: NDArray[np.int16]
+    logprobs: NDArray[np.float64] | None
+    missing: MissingRule
+    strata: bool = False
+
+    def __post_init__(self) -> None:
+        m, q = len(self.models), len(self.questions)
+        if len(set(self.models)) != m or len(set(self.questions)) != q:
+            raise ValueError("model ids and question ids must each be distinct")
+        _check_shapes(self, m, q)
+        present = ~np.isnan(self.scores)
+        if not np.array_equal(present, self.reasons == Reason.NONE):
+            raise ValueError("a score must be missing exactly where a reason is given")
+        if np.any((self.scores[present] < 0) | (self.scores[present] > 1)):
+            raise ValueError("scores must lie in [0, 1]")
+        for array in (self.weights, self.scores, self.reasons, self.choices, self.logprobs):
+            if array is not None:
+                array.setflags(write=False)
+
+    def settled(self) -> NDArray[np.float64]:
+        """Return scores (M, Q) averaged over repeats, with missing ones settled by the declared rule.
+
+        `wrong` counts a missing score as 0; `complete_case` leaves NaN for the analysis to drop; `error` has been refused before.
+        """
+        scores = np.where(np.isnan(self.scores), 0.0, self.scores) if self.missing == "wrong" else self.scores
+        return np.asarray(scores.mean(axis=2), dtype=np.float64)
+
+    def missing_counts(self) -> dict[str, dict[str, int]]:
+        """Return, per model, how many scores are missing for which reason (lower-case name of `Reason`)."""
+        return {
+            model: {reason.name.lower(): count for reason in Reason if reason and (count := int(np.sum(self.reasons[row] == reason)))}
+            for row, model in enumerate(self.models)
+        }
+
+
+def _check_shapes(responses: BenchmarkResponses, m: int, q: int) -> None:
+    if responses.scores.ndim != 3 or responses.scores.shape[:2] != (m, q) or responses.scores.shape[2] < 1:
+        raise ValueError(f"scores must be ({m}, {q}, K); got {responses.scores.shape}")
+    for name in ("reasons", "choices"):
+        if getattr(responses, name).shape != responses.scores.shape:
+            raise ValueError(f"{name} must be {responses.scores.shape}; got {getattr(responses, name).shape}")
+    if responses.logprobs is not None and (responses.logprobs.ndim != 3 or responses.logprobs.shape[:2] != (m, q)):
+        raise ValueError(f"logprobs must be ({m}, {q}, C); got {responses.logprobs.shape}")
+    if responses.weights.shape != (q,) or len(responses.subjects) != q:
+        raise ValueError(f"weights and subjects must have one entry for each of {q} questions")
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """Responses to every benchmark of a study, with how each came about."""
+
+    benchmarks: tuple[BenchmarkResponses, ...]
+    origins: tuple[Origin, ...]
+    protocol_sha256: str
+
+    def benchmark(self, identifier: str) -> BenchmarkResponses:
+        """Return the responses to one benchmark; raises KeyError when there is none of that id."""
+        return {entry.benchmark: entry for entry in self.benchmarks}[identifier]
+
+    def origin(self, model: str, benchmark: str) -> Origin:
+        """Return how that model's responses to that benchmark came about; raises KeyError when there are none."""
+        return {(origin.model, origin.benchmark): origin for origin in self.origins}[model, benchmark]

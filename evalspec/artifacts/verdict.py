@@ -1,0 +1,32 @@
+"""What follows for the release?  Checks with three outcomes, and the overall one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from evalspec.artifacts.base import Artifact, Digest, Identifier
+from evalspec.artifacts.findings import Estimate
+from evalspec.artifacts.study import Check
+
+Outcome = Literal["passed", "failed", "inconclusive"]
+
+
+class CheckResult(Artifact):
+    """One check on one estimate: what was required, what was observed, and why the outcome follows."""
+
+    check: Check
+    benchmark: Identifier
+    observed: Estimate
+    outcome: Outcome
+    why: str
+    error_control: bool
+
+
+class Verdict(Artifact):
+    """The outcome of all checks; `overall` is None when the study sets no thresholds."""
+
+    findings_sha256: Digest
+    checks: tuple[CheckResult, ...]
+    overall: Outcome | None
+    inconclusive: Literal["block", "warn"] = "block"
+    rule: str

@@ -1,0 +1,94 @@
+"""What can go wrong, where was it, and how is it mended?
+
+One tree.  `cli.main` is the only place that catches `EvalspecError`; anything else is a bug and shows its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
+    """A place in a text file; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One fault: what was wrong and, where known, its place, its source line and how to mend it."""
+
+    message: str
+    hint: str | None = None
+    location: Location | None = None
+    excerpt: str | None = None
+    span: int = 1
+
+    def __str__(self) -> str:
+        """Render as `file:line:column: message`, the excerpt with carets below, then the hint."""
+        where = f"{self.location}: " if self.location else ""
+        lines = [f"{where}{self.message}"]
+        if self.location and self.excerpt is not None:
+            gutter = f"{self.location.line:>5} | "
+            lines.append(gutter + self.excerpt)
+            lines.append(" " * (len(gutter) - 2) + "| " + " " * (self.location.column - 1) + "^" * max(1, self.span))
+        if self.hint:
+            lines.append(f"      hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class EvalspecError(Exception):
+    """A fault that a user can mend; carries every diagnostic at once and the exit code of the command."""
+
+    exit_code = 3
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic] | str, *, hint: str | None = None) -> None:
+        if isinstance(diagnostics, str):
+            diagnostics = Diagnostic(diagnostics, hint=hint)
+        if isinstance(diagnostics, Diagnostic):
+            diagnostics = (diagnostics,)
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
+
+
+class StudyError(EvalspecError):
+    """The study file does not say something that can be run."""
+
+    exit_code = 2
+
+
+class UsageError(EvalspecError):
+    """The command line asks for something that does not exist or does not fit together."""
+
+    exit_code = 2
+
+
+class InputError(EvalspecError):
+    """A file that the study names cannot be read, or its content is wrong."""
+
+
+class ScoringError(EvalspecError):
+    """A model could not be scored; batches finished before stay in the journal."""
+
+
+class AnalysisError(EvalspecError):
+    """An analysis cannot be computed from these responses."""
+
+
+class StoreError(EvalspecError):
+    """A run directory cannot be written, or what is in it does not fit together."""
+
+
+class MissingLibrary(EvalspecError):
+    """A library that this step needs is not installed."""
+
+
+class SigningError(EvalspecError):
+    """A key cannot be read or made, or a signature cannot be made or checked."""

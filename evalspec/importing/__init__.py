@@ -1,0 +1,1 @@
+"""How do files of others become questions and responses?"""

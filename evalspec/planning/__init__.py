@@ -1,0 +1,1 @@
+"""Which questions, prompts, jobs and devices does a study come down to?"""

@@ -1,0 +1,110 @@
+"""Where can others plug in?  Analyses, scorers, executors, journals, signers: every plug in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from pydantic import BaseModel
+
+from evalspec.artifacts.findings import Estimate
+from evalspec.artifacts.responses import Responses
+
+OptionsT = TypeVar("OptionsT", bound=BaseModel)
+ResultT = TypeVar("ResultT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a long step is: `done` of `total` units, and what is under way."""
+
+    stage: str
+    done: int
+    total: int
+    unit: str
+    note: str = ""
+
+
+ProgressSink = Callable[[Progress], None]
+
+
+def ignore_progress(_progress: Progress) -> None:
+    """Drop progress reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an analysis may use beside responses and options: its own random stream, outside tables, a progress sink.
+
+    `rng` comes from `SeedSequence(study.seed, spawn_key=digest of the analysis id)`, so adding an analysis moves no other's numbers.
+    """
+
+    rng: np.random.Generator
+    planned: bool = True
+    basis: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, bytes] = field(default_factory=dict)
+    progress: ProgressSink = ignore_progress
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison that an analysis will test, as far as it is known before scoring; `alpha` is after the worst case of its correction."""
+
+    label: str
+    alpha: float
+    test: str
+    discordance: float | None = None
+
+
+class Axes(Protocol):
+    """A drawing surface for one chart; values are in the units of the result, formatting is the surface's."""
+
+    def caption(self, text: str) -> None:
+        """Set what the chart shows, in words that can stand for it."""
+
+    def scale(self, label: str, *, percent: bool = True) -> None:
+        """Name the horizontal axis and say whether its numbers are shown as percent."""
+
+    def interval(self, label: str, value: float | None, low: float | None, high: float | None, *, group: str = "", muted: bool = False) -> None:
+        """Add a row: a point with its interval under a group heading; None draws the row as undefined, `muted` less strongly."""
+
+    def reference(self, value: float, label: str) -> None:
+        """Draw a vertical line at `value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis(Generic[OptionsT, ResultT]):
+    """A statistical question that a study can ask."""
+
+    kind: str
+    options: type[OptionsT]
+    result: type[ResultT]
+    compute: Callable[[Responses, OptionsT, Context], ResultT]
+    metrics: tuple[str, ...]
+    estimates: Callable[[ResultT], tuple[Estimate, ...]]
+    tolerance: float
+    template: str
+    plot: Callable[[ResultT, Axes], None] | None = None
+    comparisons: Callable[[OptionsT, Sequence[str]], tuple[Comparison, ...]] | None = None
+    sources: tuple[str, ...] = ()
+
+
+Catalogue = Mapping[str, Analysis[BaseModel, BaseModel]]
+"""Every analysis that can be asked for, by kind."""
+
+
+class Signer(Protocol):
+    """A private key that signs, and the certificate that others know it by."""
+
+    @property
+    def fingerprint(self) -> str:
+        """`SHA256:` and the base64 of the SHA-256 of the public key (SPKI, DER)."""
+
+    @property
+    def certificate_pem(self) -> bytes:
+        """The signer's certificate."""
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the ECDSA P-256 / SHA-256 signature of `message` in DER."""

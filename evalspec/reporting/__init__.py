@@ -1,0 +1,1 @@
+"""How does a reader see what was found?"""

@@ -1,0 +1,1 @@
+"""Which probabilities do the models give to the choices?"""

@@ -1,0 +1,1 @@
+"""How does anybody check who signed a report, and that nothing was changed since?"""
