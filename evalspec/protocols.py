@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel
@@ -76,7 +76,12 @@ class Axes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Analysis(Generic[OptionsT, ResultT]):
-    """A statistical question that a study can ask."""
+    """A statistical question that a study can ask.
+
+    `estimates` names the analysis by its kind; `analyses.analyse` puts the study's own id, basis and planned flag in its place.
+    `comparisons` says, for options, model ids and the number of benchmarks, what will be tested, so that `plan` can forecast power.
+    `tolerance` is relative: how far real numbers may move when they are recomputed on another machine.
+    """
 
     kind: str
     options: type[OptionsT]
@@ -87,11 +92,14 @@ class Analysis(Generic[OptionsT, ResultT]):
     tolerance: float
     template: str
     plot: Callable[[ResultT, Axes], None] | None = None
-    comparisons: Callable[[OptionsT, Sequence[str]], tuple[Comparison, ...]] | None = None
+    comparisons: Callable[[OptionsT, Sequence[str], int], tuple[Comparison, ...]] | None = None
     sources: tuple[str, ...] = ()
 
 
-Catalogue = Mapping[str, Analysis[BaseModel, BaseModel]]
+AnyAnalysis = Analysis[Any, Any]
+"""An analysis whose own types only it knows (Any: a catalogue holds many kinds)."""
+
+Catalogue = Mapping[str, AnyAnalysis]
 """Every analysis that can be asked for, by kind."""
 
 

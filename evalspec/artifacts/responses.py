@@ -39,6 +39,7 @@ class Origin(Artifact):
     benchmark: Identifier
     route: Literal["scored_here", "recorded"]
     precision: str
+    chosen: dict[str, int] = Field(default_factory=dict, description="How often each letter was chosen.")
     letters: tuple[tuple[str, int], ...] = ()
     first_ids: tuple[int, ...] = ()
     journal_sha256: Digest | None = None

@@ -14,6 +14,9 @@ Text = Annotated[str, Field(min_length=1, max_length=4000)]
 Entry = TypeVar("Entry", "Model", "Benchmark", "AnalysisRequest")
 RelativePath = Annotated[str, Field(min_length=1, max_length=1000)]
 Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+ModelId = Annotated[Identifier, Field(json_schema_extra={"refers_to": "model"})]
+"""The id of a model of the study; the language checks that it exists."""
+
 Proportion = Annotated[float, Field(gt=0, lt=1)]
 
 

@@ -16,7 +16,7 @@ class CheckResult(Artifact):
 
     check: Check
     benchmark: Identifier
-    observed: Estimate
+    observed: Estimate | None
     outcome: Outcome
     why: str
     error_control: bool

@@ -1,0 +1,104 @@
+"""What do the responses say to each request of the study?  One pass over the requests, in order, each with its own random stream."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+import numpy as np
+
+from evalspec.artifacts.findings import Estimate, Finding, Findings, ModelSummary
+from evalspec.artifacts.protocol import Protocol
+from evalspec.artifacts.responses import Reason, Responses
+from evalspec.artifacts.study import AnalysisRequest
+from evalspec.errors import AnalysisError
+from evalspec.protocols import AnyAnalysis, Catalogue, Context, Progress, ProgressSink, ignore_progress
+
+DEGENERATE_SHARE = 0.9
+
+
+def analyse(
+    responses: Responses, protocol: Protocol, catalogue: Catalogue, *, responses_sha256: str, progress: ProgressSink = ignore_progress
+) -> Findings:
+    """Return findings for every analysis of the protocol; pure, and the same for the same responses.
+
+    Raises AnalysisError when a kind is not installed.
+    """
+    findings = []
+    for done, request in enumerate(protocol.analyses):
+        progress(Progress("analyse", done, len(protocol.analyses), "analyses", request.id))
+        findings.append(_finding(responses, protocol, request, _installed(request, catalogue)))
+    progress(Progress("analyse", len(protocol.analyses), len(protocol.analyses), "analyses"))
+    return Findings(
+        protocol_sha256=responses.protocol_sha256,
+        responses_sha256=responses_sha256,
+        summaries=tuple(_summaries(responses)),
+        findings=tuple(findings),
+    )
+
+
+def random_stream(seed: int, analysis_id: str) -> np.random.Generator:
+    """Return the random stream of one analysis, which no other analysis of the study can move."""
+    key = np.frombuffer(hashlib.sha256(analysis_id.encode()).digest(), dtype=np.uint32)
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=tuple(int(word) for word in key))))
+
+
+def _installed(request: AnalysisRequest, catalogue: Catalogue) -> AnyAnalysis:
+    if request.kind not in catalogue:
+        known = ", ".join(sorted(catalogue))
+        raise AnalysisError(f"analysis {request.id!r} is of the kind {request.kind!r}, which is not installed; installed are: {known}")
+    return catalogue[request.kind]
+
+
+def _finding(responses: Responses, protocol: Protocol, request: AnalysisRequest, analysis: AnyAnalysis) -> Finding:
+    options = analysis.options.model_validate_json(json.dumps(request.options))
+    part = Responses(
+        benchmarks=tuple(entry for entry in responses.benchmarks if entry.benchmark in request.benchmarks),
+        origins=responses.origins,
+        protocol_sha256=responses.protocol_sha256,
+    )
+    context = Context(rng=random_stream(protocol.seed, request.id), planned=request.planned)
+    result = analysis.compute(part, options, context)
+    return Finding(
+        request=request,
+        estimates=tuple(_placed(estimate, request, responses) for estimate in analysis.estimates(result)),
+        result=json.loads(result.model_dump_json()),
+    )
+
+
+def _placed(estimate: Estimate, request: AnalysisRequest, responses: Responses) -> Estimate:
+    """Put the study's own analysis id, the basis of the numbers and the planned flag into an estimate."""
+    routes = {responses.origin(model, estimate.benchmark).route for model in estimate.models}
+    measured = {"scored_here": "measured", "recorded": "replayed"}
+    basis = measured[routes.pop()] if len(routes) == 1 else "mixed"
+    if estimate.basis == "predicted":
+        basis = "predicted"
+    return estimate.model_copy(update={"analysis": request.id, "basis": basis, "planned": request.planned})
+
+
+def _summaries(responses: Responses) -> Iterable[ModelSummary]:
+    for benchmark in responses.benchmarks:
+        missing = benchmark.missing_counts()
+        for row, model in enumerate(benchmark.models):
+            origin = responses.origin(model, benchmark.benchmark)
+            check = origin.self_check
+            yield ModelSummary(
+                model=model,
+                benchmark=benchmark.benchmark,
+                route=origin.route,
+                answered=int(np.sum(benchmark.reasons[row] == Reason.NONE)),
+                missing=missing[model],
+                chosen=origin.chosen,
+                degenerate=_degenerate(origin.chosen),
+                fragile=origin.fragile,
+                fragile_gap=origin.fragile_gap,
+                self_check_questions=check.questions if check else None,
+                self_check_flips=check.flips if check else None,
+                letter_mass=origin.letter_mass,
+            )
+
+
+def _degenerate(chosen: dict[str, int]) -> bool:
+    total = sum(chosen.values())
+    return total > 0 and max(chosen.values()) > DEGENERATE_SHARE * total

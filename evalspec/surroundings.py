@@ -1,0 +1,76 @@
+"""Where, when and with what did a run happen?  Attested in the ledger, compared with nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from evalspec import __version__
+
+PACKAGES = ("numpy", "scipy", "pydantic", "pyarrow", "torch", "transformers", "tokenizers", "weasyprint", "pyhanko", "cryptography")
+NUMERIC_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "CUBLAS_WORKSPACE_CONFIG")
+
+
+@dataclass(frozen=True, slots=True)
+class GitState:
+    """The commit a file stands at, and whether the file differs from it; None where there is no repository or no git."""
+
+    commit: str | None
+    dirty: bool | None
+
+
+def timestamp() -> str:
+    """Return the present time in UTC, to the second, as ISO 8601."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def versions() -> dict[str, str]:
+    """Return the version of evalspec, Python and of each library that can move a number or a page, where installed."""
+    found = {"evalspec": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def environment() -> dict[str, str]:
+    """Return the system and the variables that steer numerical libraries."""
+    named = {name: os.environ[name] for name in NUMERIC_VARIABLES if name in os.environ}
+    return {"system": platform.platform(), "processor": _processor(), "cores": str(os.cpu_count()), **named}
+
+
+def host() -> str:
+    """Return the machine's name."""
+    return platform.node() or "unnamed"
+
+
+def git_state(file: Path) -> GitState:
+    """Return the commit that `file` stands at and whether the file has changes since."""
+    commit = _git(file.parent, "rev-parse", "HEAD")
+    if commit is None:
+        return GitState(None, None)
+    changes = _git(file.parent, "status", "--porcelain", "--", file.name)
+    return GitState(commit, bool(changes))
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20, check=False)  # noqa: S603, S607
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")

@@ -1,0 +1,25 @@
+"""Fixtures that several parts of the test suite share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real response matrices beside the repository."""
+    folder = Path(os.environ.get("EVALSPEC_SHARED", ROOT.parent / "shared"))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"real response matrices are not at {folder}; set EVALSPEC_SHARED to their folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's root."""
+    return ROOT
