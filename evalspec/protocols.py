@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel
 
 from evalspec.artifacts.findings import Estimate
+from evalspec.artifacts.journal import JobRecord
 from evalspec.artifacts.responses import Responses
+from evalspec.artifacts.schedule import Device
+from evalspec.artifacts.work import EncodedQuestion, WorkerEvent, WorkOrder
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -18,13 +22,14 @@ ResultT = TypeVar("ResultT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a long step is: `done` of `total` units, and what is under way."""
+    """How far a long step is: `done` of `total` units, what is under way, and once what a user should know and cannot see otherwise."""
 
     stage: str
     done: int
     total: int
     unit: str
     note: str = ""
+    warning: str = ""
 
 
 ProgressSink = Callable[[Progress], None]
@@ -101,6 +106,34 @@ AnyAnalysis = Analysis[Any, Any]
 
 Catalogue = Mapping[str, AnyAnalysis]
 """Every analysis that can be asked for, by kind."""
+
+
+class Scorer(Protocol):
+    """A model, ready to give log-probabilities: what runs."""
+
+    def logprobs(self, batch: Sequence[EncodedQuestion]) -> list[tuple[float, ...]]:
+        """Return, per question, the sum of each answer's token log-probabilities in nats."""
+
+
+class Executor(Protocol):
+    """Devices, and a way to run the scoring worker on them: where it runs."""
+
+    def devices(self) -> tuple[Device, ...]:
+        """Return the devices that can score."""
+
+    def run(self, orders: Sequence[WorkOrder], journal: Path, tell: Callable[[WorkerEvent], None]) -> None:
+        """Score what the journal in this folder lacks; raises ScoringError when a model cannot be scored."""
+
+
+class Journal(Protocol):
+    """Finished batches, by the id of their job."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the journal is kept."""
+
+    def read(self, job: str) -> JobRecord:
+        """Return what is recorded of a job, empty when nothing is; changes nothing."""
 
 
 class Signer(Protocol):

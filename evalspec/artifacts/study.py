@@ -17,6 +17,12 @@ Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 ModelId = Annotated[Identifier, Field(json_schema_extra={"refers_to": "model"})]
 """The id of a model of the study; the language checks that it exists."""
 
+BenchmarkId = Annotated[Identifier, Field(json_schema_extra={"refers_to": "benchmark"})]
+"""The id of a benchmark of the study; the language checks that it exists."""
+
+AnalysisId = Annotated[Identifier, Field(json_schema_extra={"refers_to": "analysis"})]
+"""The id of an analysis of the study; the language checks that it exists."""
+
 Proportion = Annotated[float, Field(gt=0, lt=1)]
 
 
@@ -98,12 +104,19 @@ class FieldNames(Artifact):
     subject: Text | None = None
 
 
+DuplicateChoices = Annotated[
+    Literal["refuse", "keep"],
+    Field(description="What is done about a question that offers the same choice twice; `keep` asks it as it stands."),
+]
+
+
 class QuestionFile(Artifact):
     """A file of questions: JSONL, CSV or Parquet, told by its ending."""
 
     file: RelativePath
     sha256: Digest | None = None
     fields: FieldNames = FieldNames()
+    duplicate_choices: DuplicateChoices = "refuse"
     licence: Text | None = None
 
 
@@ -115,6 +128,7 @@ class HubQuestions(Artifact):
     split: Identifier
     config: Identifier | None = None
     fields: FieldNames = FieldNames()
+    duplicate_choices: DuplicateChoices = "refuse"
     licence: Text | None = None
 
 
@@ -210,11 +224,11 @@ class Check(Artifact):
     """A limit that an estimate is held against; exactly one of the four limits is given."""
 
     id: Identifier
-    analysis: Identifier
+    analysis: AnalysisId
     metric: Identifier
-    model: Identifier
-    baseline: Identifier | None = None
-    benchmark: Identifier | None = Field(default=None, description="By default every benchmark of the analysis, each of which must pass.")
+    model: ModelId
+    baseline: ModelId | None = None
+    benchmark: BenchmarkId | None = Field(default=None, description="By default every benchmark of the analysis, each of which must pass.")
     subject: Text | None = None
     bound: Literal["low", "high", "value"] | None = Field(
         default=None,

@@ -44,7 +44,8 @@ def require_count(name: str, value: int, *, minimum: int = 0) -> int:
     >>> require_count("trials", 10, minimum=1)
     10
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole:
         raise ValueError(f"{name} must be a whole number; got {value!r}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}; got {value}")
@@ -110,7 +111,7 @@ def require_binary(name: str, values: ArrayLike) -> NDArray[np.bool_]:
     wrong = (array != 0.0) & (array != 1.0)
     if wrong.any():
         raise ValueError(f"{name} must hold only 0 and 1; got {array[wrong][0]!r}, and {int(wrong.sum())} such value(s)")
-    return array == 1.0
+    return np.asarray(array == 1.0)
 
 
 def as_floats(name: str, values: ArrayLike) -> FloatArray:

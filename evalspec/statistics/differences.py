@@ -144,7 +144,7 @@ def tango_statistic(counts: PairedCounts, null_difference: float) -> float:
     -------
     float
         Standard normal under H0 in large samples; its square at 0 is McNemar's chi-square. 0 where the models never disagree and
-        ``null_difference`` is 0.
+        ``null_difference`` is 0; infinite where H0 cannot have given the counts.
 
     Raises
     ------
@@ -163,17 +163,36 @@ def tango_statistic(counts: PairedCounts, null_difference: float) -> float:
     if not -1.0 < null_difference < 1.0:
         raise ValueError(f"null_difference must lie strictly between -1 and 1; got {null_difference!r}")
     n, delta = counts.questions, null_difference
-    variance = n * (2.0 * _restricted_only_second(counts, delta) + delta * (1.0 - delta))
+    only_second = restricted_only_second(counts.only_first / n, counts.only_second / n, delta)
+    variance = n * (2.0 * only_second + delta * (1.0 - delta))
     excess = counts.only_first - counts.only_second - n * delta
-    return 0.0 if variance <= 0.0 else excess / math.sqrt(variance)
+    if variance > 0.0:
+        return excess / math.sqrt(variance)
+    return 0.0 if excess == 0.0 else math.copysign(math.inf, excess)
 
 
-def _restricted_only_second(counts: PairedCounts, delta: float) -> float:
-    """Maximum-likelihood share of "only second" when the difference is held at ``delta`` (Tango 1998, section 2)."""
-    n, b, c = counts.questions, counts.only_first, counts.only_second
-    linear = -b - c + (2 * n - b + c) * delta
-    constant = -c * delta * (1.0 - delta)
-    return (math.sqrt(max(linear * linear - 8.0 * n * constant, 0.0)) - linear) / (4.0 * n)
+def restricted_only_second(only_first: float, only_second: float, difference: float) -> float:
+    """Maximum-likelihood share of "only second" when the difference is held fixed (Tango 1998, section 2).
+
+    Parameters
+    ----------
+    only_first, only_second
+        Shares of all questions.
+    difference
+        The value at which first minus second is held.
+
+    Examples
+    --------
+    >>> round(restricted_only_second(0.1, 0.1, 0.0), 3)
+    0.1
+    """
+    linear = (2.0 - only_first + only_second) * difference - only_first - only_second
+    constant = -only_second * difference * (1.0 - difference)
+    root = math.sqrt(max(linear * linear - 8.0 * constant, 0.0))
+    if linear <= 0.0:
+        return (root - linear) / 4.0
+    # The other form of the same root would lose digits to cancellation here.
+    return -2.0 * constant / (root + linear)
 
 
 def tango(counts: PairedCounts, *, level: float = 0.95) -> Interval:

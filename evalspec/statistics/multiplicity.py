@@ -67,7 +67,7 @@ def hochberg(p_values: ArrayLike) -> FloatArray:
     array([0.03, 0.04, 0.04])
     """
     p = _p_values(p_values)
-    return _step_up(p, np.arange(p.size, 0, -1))
+    return _step_up(p, np.arange(p.size, 0, -1, dtype=np.float64))
 
 
 def hommel(p_values: ArrayLike) -> FloatArray:

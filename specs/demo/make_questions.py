@@ -13,6 +13,7 @@ from random import Random
 from subjects import EVERYDAY, LETTERS, TRIPLES, Question, Subject, draw_question, held_out
 
 SEED = 20261129
+MOST_DRAWS = 100_000
 FOLDER = Path(__file__).resolve().parent
 BENCHMARKS: dict[str, tuple[tuple[Subject, ...], int]] = {
     "everyday": (EVERYDAY, 40),
@@ -31,12 +32,14 @@ def balanced_questions(subject: Subject, count: int) -> list[Question]:
     random = Random(f"{SEED}/{subject.name}")
     room = dict.fromkeys(range(len(subject.choices)), count // len(subject.choices))
     chosen: dict[str, Question] = {}
-    while any(room.values()):
+    for _ in range(MOST_DRAWS):
+        if not any(room.values()):
+            return list(chosen.values())
         question = draw_question(subject, random)
         if held_out(question.text) and question.text not in chosen and room[question.answer]:
             chosen[question.text] = question
             room[question.answer] -= 1
-    return list(chosen.values())
+    raise ValueError(f'"{subject.name}" has too few held-out questions for {count}: {room} are missing by answer')
 
 
 def as_lines(questions: list[Question]) -> str:

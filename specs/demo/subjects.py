@@ -66,48 +66,36 @@ def option_prompt(question: Question) -> str:
     return f"{question.text}\nAnswer:"
 
 
-NAMES = tuple("Ada Ben Clara David Elena Felix Grace Hugo Ines Jonas Karin Leo Maria Nina Oscar Paula".split())
+def word_lists(*texts: str) -> tuple[tuple[str, ...], ...]:
+    """Split each text into its words: one list of words per answer."""
+    return tuple(tuple(text.split()) for text in texts)
 
-COUNTRIES = tuple(
-    tuple(row.split())
-    for row in (
-        "Angola Chad Egypt Gabon Ghana Kenya Libya Mali Morocco Niger Nigeria Senegal Tunisia Zambia",
-        "Argentina Belize Bolivia Brazil Canada Chile Colombia Cuba Ecuador Guatemala Mexico Panama Peru Uruguay",
-        "Bhutan Cambodia China India Iran Iraq Japan Laos Malaysia Mongolia Nepal Pakistan Thailand Vietnam",
-        "Austria Belgium Croatia Denmark Finland France Germany Greece Ireland Norway Poland Portugal Spain Sweden",
-    )
+
+(NAMES,) = word_lists("Ada Ben Clara David Elena Felix Grace Hugo Ines Jonas Karin Leo Maria Nina Oscar Paula")
+
+COUNTRIES = word_lists(
+    "Angola Chad Egypt Gabon Ghana Kenya Libya Mali Morocco Niger Nigeria Senegal Tunisia Zambia",
+    "Argentina Belize Bolivia Brazil Canada Chile Colombia Cuba Ecuador Guatemala Mexico Panama Peru Uruguay",
+    "Bhutan Cambodia China India Iran Iraq Japan Laos Malaysia Mongolia Nepal Pakistan Thailand Vietnam",
+    "Austria Belgium Croatia Denmark Finland France Germany Greece Ireland Norway Poland Portugal Spain Sweden",
 )
-MONTHS = (
-    ("March", "April", "May"),
-    ("June", "July", "August"),
-    ("September", "October", "November"),
-    ("December", "January", "February"),
+MONTHS = word_lists("March April May", "June July August", "September October November", "December January February")
+ANIMALS = word_lists(
+    "snake worm snail salmon trout shark whale dolphin clam eel",
+    "hen duck goose swan penguin robin sparrow pigeon crow parrot",
+    "cow horse dog cat sheep goat pig mouse rabbit bear",
+    "bee wasp fly moth beetle cricket butterfly mosquito grasshopper ladybird",
 )
-ANIMALS = tuple(
-    tuple(row.split())
-    for row in (
-        "snake worm snail salmon trout shark whale dolphin clam eel",
-        "hen duck goose swan penguin robin sparrow pigeon crow parrot",
-        "cow horse dog cat sheep goat pig mouse rabbit bear",
-        "bee wasp fly moth beetle cricket butterfly mosquito grasshopper ladybird",
-    )
+WORDS = word_lists(
+    "planet river window village meadow city teacher mountain bread kitchen forest island jacket ladder",
+    "bring carry forget explain arrive belong decide allow follow listen become remember sing write",
+    "happy tall angry heavy clever curious hungry famous honest gentle wooden lazy huge modern",
+    "quickly often never always slowly seldom almost perhaps gladly rarely badly soon quietly too",
 )
-WORDS = tuple(
-    tuple(row.split())
-    for row in (
-        "planet river window village meadow city teacher mountain bread kitchen forest island jacket ladder",
-        "bring carry forget explain arrive belong decide allow follow listen become remember sing write",
-        "happy tall angry heavy clever curious hungry famous honest gentle wooden lazy huge modern",
-        "quickly often never always slowly seldom almost perhaps gladly rarely badly soon quietly too",
-    )
-)
-MATTER = tuple(
-    tuple(row.split())
-    for row in (
-        "iron granite glass wood copper gold marble brick stone coal steel paper",
-        "milk petrol vinegar water juice blood ink beer coffee tea wine honey",
-        "oxygen helium nitrogen xenon air methane argon hydrogen neon ozone chlorine propane",
-    )
+MATTER = word_lists(
+    "iron granite glass wood copper gold marble brick stone coal steel paper",
+    "milk petrol vinegar water juice blood ink beer coffee tea wine honey",
+    "oxygen helium nitrogen xenon air methane argon hydrogen neon ozone chlorine propane",
 )
 VERBS = (
     ("visited", "visits", "will visit"),
@@ -137,13 +125,13 @@ def from_lists(lists: tuple[tuple[str, ...], ...], *templates: str) -> Callable[
 
 def draw_largest(random: Random) -> tuple[str, int]:
     """Ask which of four different numbers is the largest."""
-    numbers = random.sample(range(1, 100), 4)
+    numbers = random.sample(range(1, 50), 4)
     return "Which number is the largest: {}, {}, {} or {}?".format(*numbers), numbers.index(max(numbers))
 
 
 def draw_remainder(random: Random) -> tuple[str, int]:
     """Ask what is left when a number is divided by four."""
-    number = random.randrange(4, 100)
+    number = random.randrange(4, 60)
     template = random.choice(
         (
             "What is the remainder when {number} is divided by 4?",
@@ -178,16 +166,20 @@ def draw_count(random: Random) -> tuple[str, int]:
 
 def draw_order(random: Random) -> tuple[str, int]:
     """Ask whether a number is smaller than, equal to or larger than another."""
-    first, second, answer = ordered_pair(random, limit=100)
-    return f"How does the number {first} compare with {second}?", answer
+    first, second, answer = ordered_pair(random, limit=50)
+    template = random.choice(
+        (
+            "How does the number {first} compare with {second}?",
+            "{name} has {first} stamps and needs {second}. How does the first number compare?",
+        )
+    )
+    return template.format(first=first, second=second, name=random.choice(NAMES)), answer
 
 
 def draw_sign(random: Random) -> tuple[str, int]:
     """Ask for the sign of a difference, told as money or as a sum."""
-    first, second, answer = ordered_pair(random, limit=60)
-    template = random.choice(
-        ("What is the sign of {first} - {second}?", "{name} earns {first} and spends {second}. What is the balance?")
-    )
+    first, second, answer = ordered_pair(random, limit=50)
+    template = random.choice(("What is the sign of {first} - {second}?", "{name} earns {first} and spends {second}. What is the balance?"))
     return template.format(first=first, second=second, name=random.choice(NAMES)), answer
 
 
@@ -202,7 +194,7 @@ def draw_parity(random: Random) -> tuple[str, int]:
     """Ask which of two numbers are even."""
     answer = random.randrange(3)
     odd = ((0, 0), (1, 1), random.choice(((0, 1), (1, 0))))[answer]
-    first, second = (2 * random.randrange(1, 50) + bit for bit in odd)
+    first, second = (2 * random.randrange(1, 25) + bit for bit in odd)
     return f"Are the numbers {first} and {second} even or odd?", answer
 
 

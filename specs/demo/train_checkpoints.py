@@ -26,12 +26,11 @@ from typing import Any, Literal
 import tokenizers
 import torch
 import transformers
+from answering import BOS, EOS, Batch, accuracies, as_batch, log_probabilities
 from make_questions import BENCHMARKS, benchmark_questions
 from subjects import LETTERS, Question, letter_prompt, option_prompt, training_questions
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -40,15 +39,15 @@ from transformers import (
 )
 
 CHECKPOINTS = Path(__file__).resolve().parent / "checkpoints"
+MANIFEST = CHECKPOINTS / "MANIFEST.json"
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
-PAD, BOS, EOS = range(3)
 VOCABULARY = 900
 TOKENIZER_SEED = 11
 TOKENIZER_QUESTIONS = 12_000
 POSITIONS = 192
-BATCH = 64
+BATCH = 32
 LETTER_SHARE = 0.7
-WARM_UP_STEPS = 50
+WARM_UP_STEPS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +66,13 @@ class Recipe:
 
 
 RECIPES = (
-    Recipe("demo-small", "llama", 32, 1, 4, seed=101, steps=1200, learning_rate=6e-3),
-    Recipe("demo-mid", "llama", 64, 2, 4, seed=102, steps=1200, learning_rate=4e-3),
-    Recipe("demo-mid-b", "llama", 64, 2, 4, seed=103, steps=1200, learning_rate=4e-3),
-    Recipe("demo-large", "llama", 128, 3, 8, seed=104, steps=1200, learning_rate=2e-3),
-    Recipe("demo-gpt2", "gpt2", 64, 2, 4, seed=105, steps=1200, learning_rate=4e-3),
-    Recipe("demo-bos", "llama", 64, 2, 4, seed=106, steps=900, learning_rate=4e-3, begins_with_bos=True),
+    Recipe("demo-small", "llama", 32, 1, 4, seed=101, steps=1600, learning_rate=6e-3),
+    Recipe("demo-mid", "llama", 64, 2, 4, seed=102, steps=2200, learning_rate=3e-3),
+    Recipe("demo-mid-b", "llama", 64, 2, 4, seed=103, steps=2200, learning_rate=3e-3),
+    Recipe("demo-large", "llama", 128, 3, 8, seed=104, steps=1000, learning_rate=2e-3),
+    Recipe("demo-gpt2", "gpt2", 64, 2, 4, seed=105, steps=1500, learning_rate=3e-3),
+    Recipe("demo-bos", "llama", 64, 2, 4, seed=106, steps=1500, learning_rate=3e-3, begins_with_bos=True),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Right-padded token ids, and where the answer tokens are predicted: at (row, column) comes `target`."""
-
-    ids: torch.Tensor
-    rows: torch.Tensor
-    columns: torch.Tensor
-    targets: torch.Tensor
 
 
 def build_tokenizer(*, begins_with_bos: bool) -> PreTrainedTokenizerFast:
@@ -102,9 +91,7 @@ def build_tokenizer(*, begins_with_bos: bool) -> PreTrainedTokenizerFast:
     if begins_with_bos:
         core.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", BOS)])
     pad, bos, eos = SPECIAL_TOKENS
-    return PreTrainedTokenizerFast(
-        tokenizer_object=core, pad_token=pad, bos_token=bos, eos_token=eos, model_max_length=POSITIONS
-    )
+    return PreTrainedTokenizerFast(tokenizer_object=core, pad_token=pad, bos_token=bos, eos_token=eos, model_max_length=POSITIONS)
 
 
 def answers(question: Question) -> tuple[str, str]:
@@ -115,7 +102,7 @@ def answers(question: Question) -> tuple[str, str]:
 def build_model(recipe: Recipe, vocabulary: int) -> LlamaForCausalLM | GPT2LMHeadModel:
     """Make the untrained model of a recipe, from its seed."""
     torch.manual_seed(recipe.seed)
-    special = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "tie_word_embeddings": True}
+    special = {"bos_token_id": BOS, "eos_token_id": EOS, "tie_word_embeddings": True}
     if recipe.architecture == "gpt2":
         return GPT2LMHeadModel(
             GPT2Config(
@@ -154,29 +141,6 @@ def batches(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Iterator[Batc
             yield as_batch(tokenizer, [(option_prompt(question), answers(question)[1]) for question in drawn])
 
 
-def as_batch(tokenizer: PreTrainedTokenizerFast, pairs: list[tuple[str, str]]) -> Batch:
-    """Encode prompts with their continuations, each ended by the end-of-text token."""
-    starts = [len(ids) for ids in tokenizer([prompt for prompt, _ in pairs])["input_ids"]]
-    whole = [ids + [EOS] for ids in tokenizer([prompt + continuation for prompt, continuation in pairs])["input_ids"]]
-    longest = max(map(len, whole))
-    places = [(row, column) for row, start in enumerate(starts) for column in range(start - 1, len(whole[row]) - 1)]
-    return Batch(
-        ids=torch.tensor([ids + [PAD] * (longest - len(ids)) for ids in whole]),
-        rows=torch.tensor([row for row, _ in places]),
-        columns=torch.tensor([column for _, column in places]),
-        targets=torch.tensor([whole[row][column + 1] for row, column in places]),
-    )
-
-
-def log_probabilities(model: Any, batch: Batch) -> torch.Tensor:
-    """Give the log-probabilities over the vocabulary at the places of the batch alone.
-
-    Rows are padded on the right and no mask is passed: a causal model never looks at what follows.
-    """
-    hidden = model.base_model(batch.ids, use_cache=False).last_hidden_state[batch.rows, batch.columns]
-    return torch.log_softmax(model.lm_head(hidden).float(), dim=-1)
-
-
 def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM | GPT2LMHeadModel:
     """Train the model of a recipe on the answers to its stream of questions."""
     model = build_model(recipe, len(tokenizer))
@@ -186,7 +150,7 @@ def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalL
     for step, batch in enumerate(islice(batches(recipe, tokenizer), recipe.steps), start=1):
         loss = torch.nn.functional.nll_loss(log_probabilities(model, batch), batch.targets)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
@@ -211,44 +175,6 @@ def save(folder: Path, model: LlamaForCausalLM | GPT2LMHeadModel, tokenizer: Pre
     settings = folder / "tokenizer_config.json"
     content = json.loads(settings.read_text(encoding="utf-8")) | {"tokenizer_class": "PreTrainedTokenizerFast"}
     settings.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-
-
-@torch.inference_mode()
-def accuracies(folder: Path) -> dict[str, Any]:
-    """Score a saved checkpoint, computed in float32, on every benchmark and subject, by letter and by option text."""
-    model = AutoModelForCausalLM.from_pretrained(
-        folder, local_files_only=True, use_safetensors=True, dtype=torch.float32
-    )
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    scores: dict[str, Any] = {}
-    for name in BENCHMARKS:
-        right: dict[str, list[tuple[bool, bool]]] = {}
-        for question in benchmark_questions(name):
-            letters = [f" {letter}" for letter in LETTERS[: len(question.choices)]]
-            options = [f" {choice}" for choice in question.choices]
-            outcome = (
-                best(model, tokenizer, letter_prompt(question), letters) == question.answer,
-                best(model, tokenizer, option_prompt(question), options) == question.answer,
-            )
-            right.setdefault(question.subject, []).append(outcome)
-        everything = [outcome for outcomes in right.values() for outcome in outcomes]
-        scores[name] = summary(everything) | {"subjects": {subject: summary(rows) for subject, rows in right.items()}}
-    return scores
-
-
-def best(model: Any, tokenizer: PreTrainedTokenizerFast, prompt: str, continuations: list[str]) -> int:
-    """Give the index of the continuation with the largest summed log-probability, the end of text left out."""
-    batch = as_batch(tokenizer, [(prompt, continuation) for continuation in continuations])
-    gains = log_probabilities(model, batch)[torch.arange(len(batch.targets)), batch.targets]
-    sums = torch.zeros(len(continuations)).index_add_(0, batch.rows, gains * (batch.targets != EOS))
-    return int(sums.argmax())
-
-
-def summary(outcomes: list[tuple[bool, bool]]) -> dict[str, Any]:
-    """Count the questions and give the share right by letter and by option."""
-    count = len(outcomes)
-    letters, options = (sum(column) / count for column in zip(*outcomes, strict=True))
-    return {"questions": count, "letters": round(letters, 4), "options": round(options, 4)}
 
 
 def record(recipe: Recipe, folder: Path, cpu_seconds: float) -> dict[str, Any]:
@@ -304,13 +230,23 @@ def main() -> None:
     only = parser.parse_args().only
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    manifest = CHECKPOINTS / "MANIFEST.json"
-    entries = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
     for recipe in RECIPES:
         if only in (None, recipe.name):
-            entries[recipe.name] = make(recipe)
-            manifest.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
-    print_table({recipe.name: entries[recipe.name] for recipe in RECIPES if recipe.name in entries})
+            add_to_manifest(recipe.name, make(recipe))
+    print_table(read_manifest())
+
+
+def read_manifest() -> dict[str, Any]:
+    """Give what is recorded so far, in the order of the recipes."""
+    if not MANIFEST.exists():
+        return {}
+    entries = json.loads(MANIFEST.read_text(encoding="utf-8"))
+    return {recipe.name: entries[recipe.name] for recipe in RECIPES if recipe.name in entries}
+
+
+def add_to_manifest(name: str, entry: dict[str, Any]) -> None:
+    """Put one checkpoint into the manifest and keep the others."""
+    MANIFEST.write_text(json.dumps(read_manifest() | {name: entry}, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

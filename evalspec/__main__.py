@@ -1,0 +1,5 @@
+"""What does `python -m evalspec` do?  The same as the command."""
+
+from evalspec.cli import run_and_exit
+
+run_and_exit()

@@ -1,0 +1,128 @@
+"""Which results can be used again?  The content address of a job, and the chained lines in which a journal keeps its batches.
+
+A line is `{"body": ..., "previous": ..., "sha256": ...}`: `sha256` covers the body and `previous`, `previous` is the `sha256` of the line before
+(the job's id for the first), so a line cannot be changed, dropped or moved without notice.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from evalspec.artifacts.base import Artifact, Digest, canonical_json, sha256_hex
+from evalspec.artifacts.protocol import BatchRule
+
+
+class JobKey(Artifact):
+    """Everything that can change a job's results but the arithmetic of the machine; `digest()` is the job's id."""
+
+    format: Literal[1] = 1
+    weights_sha256: Digest
+    tokenizer_sha256: Digest
+    precision: Literal["as_shipped", "float32"]
+    method: Literal["letter", "option"]
+    prompt: str
+    batches: BatchRule | Literal["one_by_one"]
+    questions: tuple[Digest, ...]
+
+
+class SessionRecord(Artifact):
+    """A worker opened the journal of a job: what it read, with which libraries, on what."""
+
+    kind: Literal["session"] = "session"
+    questions: int
+    batches: int
+    plan_sha256: Digest = Field(description="SHA-256 of the batches: which questions, in which order.")
+    letters: tuple[tuple[str, int], ...] = ()
+    first_ids: tuple[int, ...]
+    head: str
+    dtype: str
+    versions: dict[str, str]
+    device: str
+    threads: int
+
+
+class BatchRecord(Artifact):
+    """The results of one batch: per question the summed log-probability, in nats, of each answer, with its tokens and UTF-8 bytes."""
+
+    kind: Literal["batch"] = "batch"
+    index: int
+    questions: tuple[int, ...] = Field(description="Positions in the job's list of questions.")
+    logprobs: tuple[tuple[float, ...], ...]
+    token_counts: tuple[tuple[int, ...], ...]
+    byte_counts: tuple[tuple[int, ...], ...]
+    padded_tokens: int
+    real_tokens: int
+    seconds: float
+
+
+Record = Annotated[SessionRecord | BatchRecord, Field(discriminator="kind")]
+_RECORD: TypeAdapter[SessionRecord | BatchRecord] = TypeAdapter(Record)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """What the journal holds of one job: its sessions, its batches by index, and where its chain ends."""
+
+    job: str
+    sessions: tuple[SessionRecord, ...] = ()
+    batches: dict[int, BatchRecord] = field(default_factory=dict)
+    tip: str = ""
+    size: int = 0
+
+    @property
+    def answered(self) -> int:
+        """How many questions have results."""
+        return sum(len(batch.questions) for batch in self.batches.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every batch of the plan is there."""
+        return bool(self.sessions) and len(self.batches) == self.sessions[0].batches and self.answered == self.sessions[0].questions
+
+    def content_sha256(self) -> str:
+        """Return the digest of the results alone: no clock, no device, no order of writing."""
+        rows = [[batch.questions, batch.logprobs, batch.token_counts, batch.byte_counts] for _, batch in sorted(self.batches.items())]
+        return sha256_hex(canonical_json([self.job, rows]))
+
+
+def sealed_line(record: SessionRecord | BatchRecord, previous: str) -> tuple[bytes, str]:
+    """Return the line that carries `record` behind `previous`, and its digest."""
+    body = record.model_dump(mode="json")
+    digest = sha256_hex(canonical_json([previous, body]))
+    line = json.dumps({"body": body, "previous": previous, "sha256": digest}, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    return line.encode() + b"\n", digest
+
+
+def read_lines(content: bytes, job: str) -> JobRecord:
+    """Return what the lines hold; a torn last line, one without its line feed, is left out of `size`.
+
+    Raises ValueError naming the line that does not continue the chain.
+    """
+    sessions: list[SessionRecord] = []
+    batches: dict[int, BatchRecord] = {}
+    tip = job
+    size = content.rfind(b"\n") + 1
+    for number, line in enumerate(content[:size].split(b"\n")[:-1], start=1):
+        record, tip = _unsealed(line, tip, number)
+        if isinstance(record, SessionRecord):
+            sessions.append(record)
+        elif not sessions or record.index in batches or record.index >= sessions[0].batches:
+            raise ValueError(f"line {number} holds a batch that the plan does not have or that was there before")
+        else:
+            batches[record.index] = record
+    return JobRecord(job, tuple(sessions), batches, tip, size)
+
+
+def _unsealed(line: bytes, previous: str, number: int) -> tuple[SessionRecord | BatchRecord, str]:
+    try:
+        parts = json.loads(line)
+        body, digest = parts["body"], parts["sha256"]
+        if parts["previous"] != previous or digest != sha256_hex(canonical_json([previous, body])):
+            raise ValueError(f"line {number} does not continue the line before it")
+        return _RECORD.validate_json(json.dumps(body)), digest
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValidationError) as error:
+        raise ValueError(f"line {number} is not a line of this journal") from error

@@ -1,0 +1,108 @@
+"""How does the command line speak?  Results to stdout, progress and notes to stderr, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from evalspec.artifacts.base import JsonValue
+from evalspec.errors import Diagnostic, EvalspecError
+from evalspec.protocols import Progress
+
+REDRAW_SECONDS = 0.2
+PLAIN_STEPS = 10
+
+
+@dataclass(slots=True)
+class Console:
+    """Prints for people, or one JSON object on stdout for machines; `quiet` drops progress and notes."""
+
+    json: bool = False
+    quiet: bool = False
+    _started: dict[str, tuple[float, int]] = field(default_factory=dict)
+    _drawn: float = 0.0
+    _open: bool = False
+
+    def result(self, content: Mapping[str, JsonValue], text: str) -> None:
+        """Print the result of a verb: `content` as JSON when asked for, else `text`."""
+        self._close()
+        print(json.dumps(content, indent=2, ensure_ascii=False) if self.json else printable(text))
+
+    def note(self, text: str) -> None:
+        """Print a remark to stderr."""
+        self._close()
+        if not self.quiet:
+            print(printable(text), file=sys.stderr)
+
+    def error(self, error: EvalspecError) -> None:
+        """Print every diagnostic of an error; as a JSON object on stdout when asked for."""
+        self._close()
+        if self.json:
+            faults: list[JsonValue] = [_fault(diagnostic) for diagnostic in error.diagnostics]
+            print(json.dumps({"error": type(error).__name__, "exit_code": error.exit_code, "diagnostics": faults}, indent=2, ensure_ascii=False))
+            return
+        for diagnostic in error.diagnostics:
+            prefix = "" if diagnostic.location else "error: "
+            print(printable(f"{prefix}{diagnostic}"), file=sys.stderr)
+        if len(error.diagnostics) > 1:
+            print(f"{len(error.diagnostics)} faults", file=sys.stderr)
+
+    def progress(self, progress: Progress) -> None:
+        """Show how far a step is, with rate and remaining time: one moving line on a terminal, about ten lines elsewhere."""
+        if self.quiet or self.json:
+            return
+        now = time.monotonic()
+        started, first = self._started.setdefault(progress.stage, (now, progress.done))
+        finished = progress.done >= progress.total
+        if sys.stderr.isatty():
+            if now - self._drawn < REDRAW_SECONDS and not finished:
+                return
+            self._drawn, self._open = now, not finished
+            print(f"\r\x1b[2K{_line(progress, now - started, first)}", end="\n" if finished else "", file=sys.stderr, flush=True)
+        elif finished or progress.done * PLAIN_STEPS // max(1, progress.total) != (progress.done - 1) * PLAIN_STEPS // max(1, progress.total):
+            print(_line(progress, now - started, first), file=sys.stderr, flush=True)
+        if finished:
+            self._started.pop(progress.stage, None)
+
+    def _close(self) -> None:
+        if self._open:
+            print(file=sys.stderr)
+            self._open = False
+
+
+def printable(text: str) -> str:
+    """Return `text` with control, escape and bidirectional characters written as codes, so that a name cannot steer the terminal."""
+    return "".join(
+        character if character in "\n\t" or unicodedata.category(character) not in {"Cc", "Cf", "Cs"} else f"‹U+{ord(character):04X}›"
+        for character in text
+    )
+
+
+def _line(progress: Progress, seconds: float, first: int) -> str:
+    share = progress.done / progress.total if progress.total else 1.0
+    rate = (progress.done - first) / seconds if seconds > 0 else 0.0
+    left = f", {_duration((progress.total - progress.done) / rate)} left" if rate and progress.done < progress.total else ""
+    speed = f", {rate:,.0f} {progress.unit}/s" if rate >= 1 else ""
+    note = f"  {printable(progress.note)}" if progress.note else ""
+    return f"{progress.stage:<9}{share:>5.0%}  {progress.done:,}/{progress.total:,} {progress.unit}{speed}{left}{note}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _fault(diagnostic: Diagnostic) -> dict[str, JsonValue]:
+    place = diagnostic.location
+    return {
+        "message": diagnostic.message,
+        "hint": diagnostic.hint,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+    }

@@ -1,0 +1,84 @@
+"""Which column of a question file holds what?  Declared names first, conventional ones otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import takewhile
+
+from evalspec.artifacts.questions import LETTERS
+from evalspec.artifacts.study import FieldNames
+from evalspec.importing.faults import Faults
+from evalspec.importing.rows import Row
+
+CONVENTIONAL = {
+    "id": ("id", "question_id", "qid", "item_id", "uid"),
+    "question": ("question", "stem", "input", "prompt", "query"),
+    "choices": ("choices", "options", "candidates", "endings", "answers"),
+    "answer": ("answer", "target", "label", "key", "gold", "answerkey", "answer_key", "correct_answer", "answer_index"),
+    "subject": ("subject", "category", "topic"),
+}
+NEEDED = ("question", "choices", "answer")
+CHOICE_PREFIXES = ("", "choice_", "option_", "choice", "option")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The column of each part; `choices` is one column with a list, or one column for each choice."""
+
+    question: str
+    answer: str
+    choices: str | tuple[str, ...]
+    id: str | None
+    subject: str | None
+
+
+def find_columns(rows: Sequence[Row], declared: FieldNames, faults: Faults) -> Columns | None:
+    """Tell the columns apart; None, with the faults noted at the first row, when a declared or a needed one is not there."""
+    present = tuple(dict.fromkeys(column for row in rows for column in row.cells))
+    wanted: dict[str, str | None] = declared.model_dump()
+    unknown = {part: name for part, name in wanted.items() if name is not None and name not in present}
+    found = {part: wanted[part] or _conventional(part, present) for part in CONVENTIONAL}
+    choices = found["choices"] or _choice_columns(present)
+    missing = [part for part in NEEDED if (choices if part == "choices" else found[part]) is None]
+    for part, name in unknown.items():
+        close = get_close_matches(name, present, n=1)
+        message = f"column '{name}', declared for the {part}, is not in the file; its columns are {_listed(present)}"
+        faults.add(rows[0].location, message, hint=f"did you mean '{close[0]}'?" if close else None)
+    for part in missing:
+        faults.add(rows[0].location, f"no column holds the {part}; the columns are {_listed(present)}", hint=_how_to_declare(part))
+    question, answer = found["question"], found["answer"]
+    if unknown or question is None or answer is None or choices is None:
+        return None
+    return Columns(question, answer, choices, found["id"], found["subject"])
+
+
+def _conventional(part: str, present: tuple[str, ...]) -> str | None:
+    folded = _folded(present)
+    return next((folded[name] for name in CONVENTIONAL[part] if name in folded), None)
+
+
+def _choice_columns(present: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the columns of the choices where each choice has its own: A, B, ...; choice_a, ...; option1, ..."""
+    folded = _folded(present)
+    numbers = tuple(str(number) for number in range(len(LETTERS) + 1))
+    for prefix in CHOICE_PREFIXES:
+        for marks in (tuple(LETTERS.lower()), numbers[:-1], numbers[1:]) if prefix else (tuple(LETTERS.lower()),):
+            columns = tuple(folded[name] for name in takewhile(folded.__contains__, (prefix + mark for mark in marks)))
+            if len(columns) >= 2:
+                return columns
+    return None
+
+
+def _folded(present: tuple[str, ...]) -> dict[str, str]:
+    return {column.casefold(): column for column in reversed(present)}
+
+
+def _how_to_declare(part: str) -> str:
+    also = "; or give each choice its own column: A, B, C, ..." if part == "choices" else ""
+    return f"name it in the study under the source's 'fields', or call it one of {', '.join(CONVENTIONAL[part][:5])}{also}"
+
+
+def _listed(present: tuple[str, ...]) -> str:
+    return ", ".join(present[:20]) + (", ..." if len(present) > 20 else "")

@@ -1,0 +1,112 @@
+"""Can the questions of every source give the sample and the scoring that the study asks for?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evalspec.artifacts.questions import LETTERS, QuestionBank, QuestionSet
+from evalspec.artifacts.study import Benchmark, SampleIds, SampleSimple, SampleStratified
+from evalspec.language.compile import CompiledStudy, located, refuse
+from evalspec.language.faults import Fault, suggestion
+from evalspec.language.positions import Pointer
+from evalspec.language.scalars import quoted
+
+
+def check_against_questions(compiled: CompiledStudy, bank: QuestionBank) -> None:
+    """Check samples, strata, scoring and checks against the questions; raises StudyError with every fault, at its place in the study."""
+    faults: list[Fault] = []
+    for index, benchmark in enumerate(compiled.study.benchmarks):
+        questions = bank.benchmark(benchmark.id)
+        faults += _sample(benchmark, questions, ("benchmarks", index, "sample"))
+        faults += _groups(benchmark, questions, ("benchmarks", index, "groups", "subject"))
+        faults += _scoring(benchmark, questions, ("benchmarks", index, "scoring"))
+    faults += _subjects(compiled, bank)
+    refuse(located(faults, compiled.source))
+
+
+def _sample(benchmark: Benchmark, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:
+    sample, available = benchmark.sample, len(questions.questions)
+    if isinstance(sample, SampleIds):
+        yield from _named(benchmark, sample, questions, (*place, "ids"))
+    if isinstance(sample, SampleSimple | SampleStratified) and sample.size > available:
+        message = f'the sample of benchmark "{benchmark.id}" asks for {sample.size:,} questions, and the source has {available:,}'
+        yield Fault((*place, "size"), message, "ask for fewer, or write sample: {method: all}")
+    elif isinstance(sample, SampleStratified):
+        yield from _strata(benchmark, sample, questions, place)
+
+
+def _named(benchmark: Benchmark, sample: SampleIds, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:
+    known = questions.by_id()
+    for index, identifier in enumerate(sample.ids):
+        if identifier not in known:
+            message = f'benchmark "{benchmark.id}" has no question {quoted(identifier)}'
+            yield Fault((*place, index), message, suggestion(identifier, known, what="its questions are"))
+
+
+def _strata(benchmark: Benchmark, sample: SampleStratified, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:
+    without = _without_subject(questions)
+    if without:
+        message = f'the sample of benchmark "{benchmark.id}" is stratified by subject, and {_count(without)} no subject'
+        yield Fault((*place, "by"), message, "give every question a subject, or draw a simple sample")
+        return
+    strata = questions.strata()
+    certain, enough = _needed(sample, tuple(strata.values()))
+    if sample.size < certain:
+        message = f'a sample of {sample.size:,} leaves some of the {len(strata)} subjects of benchmark "{benchmark.id}" without a question'
+        other = "" if sample.allocation == "equal" or sample.size < len(strata) else ", or write allocation: equal"
+        yield Fault((*place, "size"), message, f"ask for at least {enough:,} questions{other}")
+
+
+def _needed(sample: SampleStratified, strata: tuple[int, ...]) -> tuple[int, int]:
+    """Return the sizes below which some stratum certainly stays empty, and from which on certainly none does.
+
+    Proportional samples give seats by Webster's divisors: seat k of a stratum of N questions has the quotient N / (2k + 1), and the largest
+    quotients win. The smallest stratum gets its first seat after all seats with a greater quotient; equal ones are drawn by lot.
+
+    References: Balinski and Young (1982), Fair Representation.
+    """
+    if sample.allocation == "equal":
+        return len(strata), len(strata)
+    smallest = min(strata)
+    greater = sum(-(-(count - smallest) // (2 * smallest)) for count in strata)
+    greater_or_equal = sum((count - smallest) // (2 * smallest) + 1 for count in strata)
+    return greater + strata.count(smallest), greater_or_equal
+
+
+def _groups(benchmark: Benchmark, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:
+    without = _without_subject(questions)
+    if benchmark.groups.subject == "strata" and without:
+        message = f'benchmark "{benchmark.id}" declares its subjects as strata, and {_count(without)} no subject'
+        yield Fault(place, message, "give every question a subject, or delete the key")
+
+
+def _scoring(benchmark: Benchmark, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:
+    most = max((len(question.choices) for question in questions.questions), default=0)
+    if benchmark.scoring.method == "letter" and most > len(LETTERS):
+        message = f'a question of benchmark "{benchmark.id}" has {most} choices, and there are {len(LETTERS)} letters'
+        yield Fault((*place, "method"), message, "write method: option")
+    without = _without_subject(questions)
+    if benchmark.scoring.prompt and "{subject}" in benchmark.scoring.prompt and without:
+        message = f'the prompt of benchmark "{benchmark.id}" uses {{subject}}, and {_count(without)} no subject'
+        yield Fault((*place, "prompt"), message, "give every question a subject, or leave {subject} out")
+
+
+def _subjects(compiled: CompiledStudy, bank: QuestionBank) -> Iterator[Fault]:
+    """Yield a fault for every check on a subject that its benchmark does not have."""
+    thresholds = compiled.study.thresholds
+    for index, check in enumerate(thresholds.checks if thresholds else ()):
+        named = (check.benchmark,) if check.benchmark else compiled.study.analysis(check.analysis).benchmarks
+        for benchmark in named:
+            strata = bank.benchmark(benchmark).strata()
+            if check.subject is not None and check.subject not in strata:
+                message = f'benchmark "{benchmark}" has no subject {quoted(check.subject)}'
+                hint = suggestion(check.subject, strata, what="its subjects are")
+                yield Fault(("thresholds", "checks", index, "subject"), message, hint)
+
+
+def _without_subject(questions: QuestionSet) -> int:
+    return sum(1 for question in questions.questions if question.subject is None)
+
+
+def _count(number: int) -> str:
+    return "one question has" if number == 1 else f"{number:,} questions have"

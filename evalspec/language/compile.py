@@ -1,0 +1,115 @@
+"""What study does a file ask for?  The text to a Study, or every fault of it at once, in file order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from evalspec.artifacts.study import Study
+from evalspec.errors import Diagnostic, Location, StudyError
+from evalspec.language import consistency, limits, references
+from evalspec.language.decoding import MAX_BYTES
+from evalspec.language.draft import Draft, without
+from evalspec.language.faults import Fault, suggestion
+from evalspec.language.grammar import Grammar, build_grammar
+from evalspec.language.paths import Surroundings, find_root, paths
+from evalspec.language.positions import Pointer, Source
+from evalspec.language.scalars import quoted
+from evalspec.language.source import read_source
+from evalspec.language.validation import grammar_faults, study_of, version_faults
+from evalspec.protocols import Catalogue
+
+MAX_FAULTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledStudy:
+    """A study with the folder that its paths are read from, the folder they may not leave, and where everything stands in its text."""
+
+    study: Study
+    text: bytes
+    surroundings: Surroundings
+    source: Source
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the study's paths are read from."""
+        return self.surroundings.folder
+
+    @property
+    def root(self) -> Path:
+        """The folder that the study's paths may not leave."""
+        return self.surroundings.root
+
+    def place(self, pointer: Pointer) -> Location:
+        """Return where a value stands, as in `place(("models", 0, "source"))`; for one that is not written, the nearest enclosing one."""
+        return self.source.location(pointer)
+
+
+def compile_study(path: Path, catalogue: Catalogue, *, root: Path | None = None) -> CompiledStudy:
+    """Return the study that a file asks for; raises StudyError with every fault, in file order."""
+    surroundings = Surroundings(path.parent, root or find_root(path.parent))
+    return compile_text(_read(path), str(path), catalogue, surroundings)
+
+
+def compile_text(text: bytes, file: str, catalogue: Catalogue, surroundings: Surroundings) -> CompiledStudy:
+    """Return the study that a text asks for; the disk is read only for the files and folders that it names.
+
+    Raises StudyError with every fault, in file order.
+    """
+    source = read_source(text, file)
+    grammar = build_grammar(catalogue)
+    found = version_faults(source) or tuple(_faults(source, grammar, catalogue, surroundings))
+    refuse((*source.faults, *located(found, source)))
+    return CompiledStudy(study_of(text, source.content, grammar), text, surroundings, source)
+
+
+def located(faults: Iterable[Fault], source: Source) -> Iterator[Diagnostic]:
+    """Yield the faults with their place and the line that they stand on."""
+    for fault in faults:
+        yield source.page.diagnostic(source.span(fault.pointer, on=fault.on), fault.message, fault.hint)
+
+
+def refuse(diagnostics: Iterable[Diagnostic]) -> None:
+    """Raise StudyError with the faults in file order; does nothing when there are none."""
+    ordered = sorted(diagnostics, key=lambda fault: (fault.location is not None, fault.location and (fault.location.line, fault.location.column)))
+    if len(ordered) > MAX_FAULTS:
+        more = Diagnostic(f"and {len(ordered) - MAX_FAULTS} more faults", "mend these first")
+        ordered = [*ordered[:MAX_FAULTS], more]
+    if ordered:
+        raise StudyError(ordered)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        names = sorted(entry.name for entry in path.parent.glob("*.y*ml")) if path.parent.is_dir() else []
+        hint = suggestion(path.name, names, what="in this folder there are")
+        raise StudyError(f"there is no study file {quoted(str(path))}", hint=hint or "evalspec init DIR writes a first study") from error
+    except IsADirectoryError as error:
+        raise StudyError(f"{quoted(str(path))} is a folder; a study is a file", hint=f"did you mean {quoted(str(path / 'study.yaml'))}?") from error
+    except (OSError, ValueError) as error:
+        raise StudyError(f"the study file {quoted(str(path))} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _faults(source: Source, grammar: Grammar, catalogue: Catalogue, surroundings: Surroundings) -> Iterator[Fault]:
+    """Yield the faults of the grammar, then those between the parts that are sound."""
+    found = grammar_faults(grammar, source)
+    yield from found
+    faulty = {*source.faulty, *(fault.pointer for fault in found if not fault.sound)}
+    draft = Draft(without(source.content, faulty), source.content, grammar.document, catalogue)
+    yield from chain(
+        references.duplicate_ids(draft, source),
+        references.unknown_references(draft),
+        references.repeated_benchmarks(draft),
+        consistency.precision_of_records(draft),
+        consistency.enough_models(draft),
+        consistency.named_samples(draft),
+        consistency.prompts(draft),
+        limits.checks(draft),
+        paths(draft, surroundings),
+    )

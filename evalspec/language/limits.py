@@ -1,0 +1,104 @@
+"""Can every check be decided?  Its metric, its limit, its bound, its models and its benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from evalspec.language.consistency import DIFFERENCE
+from evalspec.language.draft import Draft, Entry
+from evalspec.language.faults import Fault, lookup, name_of, suggestion
+from evalspec.language.positions import Pointer
+from evalspec.language.scalars import quoted
+
+LIMITS = {"at_least": "low", "above": "low", "at_most": "high", "below": "high"}
+"""The four limits, each with the bound of the interval that must clear it."""
+
+SCALES = {"accuracy": (0.0, 1.0), DIFFERENCE: (-1.0, 1.0)}
+
+
+def checks(draft: Draft) -> Iterator[Fault]:
+    """Yield the faults of every check of the thresholds."""
+    for pointer, check in draft.entries("check"):
+        for rule in RULES:
+            yield from rule(draft, pointer, check)
+
+
+def _metric(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    entry = draft.find("analysis", check.get("analysis"))
+    analysis = draft.analysis(entry) if entry else None
+    metric = check.get("metric")
+    if analysis and isinstance(metric, str) and metric not in analysis.metrics:
+        message = f"analysis {quoted(str(check['analysis']))} ({analysis.kind}) gives no estimate {quoted(metric)}"
+        yield Fault((*pointer, "metric"), message, suggestion(metric, analysis.metrics, what="it gives"))
+
+
+def _one_limit(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    """Yield a fault unless exactly one limit is written; a limit that is wrong in itself counts as written."""
+    written = lookup(draft.written, pointer)
+    given = [key for key in written if key in LIMITS] if isinstance(written, dict) else []
+    name = name_of(pointer, draft.written)
+    if not given:
+        yield Fault(pointer, f"{name} sets no limit", f"add one of {', '.join(LIMITS)}", "key")
+    elif check.get(given[0], ...) is None:
+        yield Fault((*pointer, given[0]), f"{name} sets no limit: {quoted(given[0])} is empty", "write a number")
+    elif len(given) > 1:
+        message = f"{name} sets {len(given)} limits: {' and '.join(given)}"
+        yield Fault((*pointer, given[1]), message, "a check has one limit: make a second check of the other", "key")
+
+
+def _bound_fits(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    given = [key for key in LIMITS if check.get(key) is not None]
+    bound = check.get("bound")
+    if len(given) == 1 and bound in ("low", "high") and bound != LIMITS[given[0]]:
+        message = f"{name_of(pointer, draft.written)}: for {given[0]} the {LIMITS[given[0]]} bound must clear the limit, not the {bound} one"
+        yield Fault((*pointer, "bound"), message, f"write bound: {LIMITS[given[0]]}, or bound: value for the point value without error control")
+
+
+def _scale(_draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    metric = check.get("metric")
+    low, high = SCALES.get(metric, (None, None)) if isinstance(metric, str) else (None, None)
+    for key in LIMITS:
+        limit = check.get(key)
+        if low is None or high is None or isinstance(limit, bool) or not isinstance(limit, int | float) or low <= limit <= high:
+            continue
+        hint = f"proportions are written between 0 and 1: {limit / 100:g} for {limit:g}%" if abs(limit) <= 100 else None
+        yield Fault((*pointer, key), f"{metric} lies between {low:g} and {high:g}, so no value decides against {limit:g}", hint)
+
+
+def _baseline(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    written = lookup(draft.written, pointer)
+    named = isinstance(written, dict) and written.get("baseline") is not None
+    metric, model, baseline = check.get("metric"), check.get("model"), check.get("baseline")
+    name = name_of(pointer, draft.written)
+    if metric == DIFFERENCE and not named:
+        yield Fault((*pointer, "metric"), f'{name} is about a difference and has no "baseline"', "add baseline: the model that is subtracted")
+    elif isinstance(metric, str) and metric != DIFFERENCE and named:
+        yield Fault((*pointer, "baseline"), f"{name} is about {metric}, which takes no baseline", f"delete it, or use the metric {DIFFERENCE}", "key")
+    elif isinstance(model, str) and model == baseline:
+        yield Fault((*pointer, "baseline"), f"{name} compares {quoted(model)} with itself", "name two different models")
+
+
+def _benchmark(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    analysis = draft.find("analysis", check.get("analysis"))
+    covered = draft.benchmarks_of(analysis) if analysis else None
+    named, declared = check.get("benchmark"), draft.ids("benchmark")
+    if isinstance(named, str) and covered is not None and declared is not None and named in declared and named not in covered:
+        message = f"analysis {quoted(str(check['analysis']))} does not speak of the benchmark {quoted(named)}"
+        yield Fault((*pointer, "benchmark"), message, f"it speaks of {', '.join(covered)}")
+
+
+def _subject(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    if not isinstance(check.get("subject"), str):
+        return
+    analysis = draft.find("analysis", check.get("analysis"))
+    named = check.get("benchmark")
+    ids = (named,) if isinstance(named, str) else draft.benchmarks_of(analysis) if analysis else None
+    for identifier in ids or ():
+        benchmark = draft.find("benchmark", identifier)
+        if benchmark is not None and lookup(benchmark, ("groups", "subject")) != "strata":
+            message = f"{name_of(pointer, draft.written)} is about one subject, and benchmark {quoted(str(identifier))} declares no strata"
+            yield Fault((*pointer, "subject"), message, "add groups: {subject: strata} to the benchmark")
+
+
+Rule = Callable[[Draft, Pointer, Entry], Iterator[Fault]]
+RULES: tuple[Rule, ...] = (_metric, _one_limit, _bound_fits, _scale, _baseline, _benchmark, _subject)

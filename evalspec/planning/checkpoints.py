@@ -1,0 +1,156 @@
+"""Which weights and which tokenizer does a model id stand for?  Told from files alone; no model is loaded and no code of a model is run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalspec.artifacts.protocol import CheckpointIdentity, FileDigest
+from evalspec.artifacts.study import HubCheckpoint, LocalCheckpoint
+from evalspec.errors import InputError
+from evalspec.places import hub_repository, hub_snapshot, resolve_inside
+from evalspec.planning.checkpoint_config import architecture, read_json
+from evalspec.planning.digests import FileDigester, file_sha256
+from evalspec.planning.tensor_files import Tensor, read_tensors
+
+ONE_FILE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+CONFIG_FILES = ("config.json", "generation_config.json", INDEX)
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model")
+TOKENIZER_FILES = (
+    *TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt", "chat_template.jinja", "chat_template.json",
+)  # fmt: skip
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+DTYPES = {
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
+    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFolder:
+    """A checkpoint's folder, how the study names it, and the folder that its files, also through links, may not leave."""
+
+    path: Path
+    origin: str
+    boundary: Path
+
+
+def find_checkpoint(source: LocalCheckpoint | HubCheckpoint, *, folder: Path, root: Path, hub_cache: Path) -> CheckpointFolder:
+    """Return where a model source lies; raises InputError, for a hub model with the command that fetches it, when it is not there."""
+    if isinstance(source, HubCheckpoint):
+        snapshot = hub_snapshot(hub_cache, kind="model", name=source.hub, revision=source.revision)
+        # Files of a snapshot are links into the repository's own folder of blobs.
+        return CheckpointFolder(snapshot, f"{source.hub}@{source.revision}", hub_repository(hub_cache, kind="model", name=source.hub))
+    path = resolve_inside(source.path, folder=folder, root=root)
+    if not path.is_dir():
+        raise InputError(f"there is no folder '{source.path}'", hint="paths of models are read from the folder of the study file")
+    return CheckpointFolder(path, source.path, root)
+
+
+def identify(checkpoint: CheckpointFolder, *, digest: FileDigester = file_sha256) -> CheckpointIdentity:
+    """Return the digests of every file that decides what the model answers; raises InputError when the folder is no usable checkpoint."""
+    weights = weight_files(checkpoint)
+    names = _present(checkpoint, (*CONFIG_FILES, *TOKENIZER_FILES)) | {path.name for path in checkpoint.path.glob("*.safetensors")}
+    _check_places(checkpoint, names)
+    config = read_json(checkpoint.path / "config.json", name=f"{checkpoint.origin}/config.json")
+    _refuse_code(checkpoint, names)
+    tensors = read_weights(checkpoint, weights)
+    files = tuple(_file_digest(checkpoint, name, digest) for name in sorted(names))
+    return CheckpointIdentity(
+        files=files,
+        weights_sha256=_combined(files),
+        tokenizer_sha256=_combined(file for file in files if file.name in TOKENIZER_FILES),
+        architecture=architecture(config, name=f"{checkpoint.origin}/config.json"),
+        parameters=sum(tensor.numbers for tensor in tensors),
+        stored_dtype=stored_dtype(tensors),
+        origin=checkpoint.origin,
+    )
+
+
+def weight_files(checkpoint: CheckpointFolder) -> tuple[str, ...]:
+    """Return the names of the files that the weights are loaded from; raises InputError when the folder has none that may be read."""
+    if not (checkpoint.path / "config.json").is_file():
+        raise InputError(f"'{checkpoint.origin}' has no config.json", hint="a checkpoint is a folder as transformers' save_pretrained writes it")
+    if not _present(checkpoint, TOKENIZERS):
+        raise InputError(f"'{checkpoint.origin}' has no tokenizer", hint="save it beside the weights: tokenizer.save_pretrained(folder)")
+    if (checkpoint.path / ONE_FILE).is_file():
+        return (ONE_FILE,)
+    if (checkpoint.path / INDEX).is_file():
+        return _indexed(checkpoint)
+    pickled = any(path.suffix in PICKLES for path in checkpoint.path.iterdir())
+    raise InputError(
+        f"'{checkpoint.origin}' has neither {ONE_FILE} nor {INDEX}" + ("; its weights are in pickle files, which can run code" if pickled else ""),
+        hint="load the model once in a place that you trust and save it again: model.save_pretrained(folder)",
+    )
+
+
+def read_weights(checkpoint: CheckpointFolder, names: Iterable[str]) -> tuple[Tensor, ...]:
+    """Return the tensors of the weight files from their headers; raises InputError when two files hold a tensor of one name."""
+    tensors: dict[str, Tensor] = {}
+    for name in names:
+        for tensor in read_tensors(checkpoint.path / name, label=f"{checkpoint.origin}/{name}"):
+            if tensor.name in tensors:
+                raise InputError(f"'{checkpoint.origin}': tensor '{tensor.name[:80]}' is in two files, the second is {name}")
+            tensors[tensor.name] = tensor
+    return tuple(tensors.values())
+
+
+def stored_dtype(tensors: Iterable[Tensor]) -> str:
+    """Return the dtype that most of the numbers have, by torch's name; raises InputError when there are none."""
+    counts: dict[str, int] = {}
+    for tensor in tensors:
+        counts[tensor.dtype] = counts.get(tensor.dtype, 0) + tensor.numbers
+    if not any(counts.values()):
+        raise InputError("the checkpoint's files hold no numbers")
+    most = max(sorted(counts), key=counts.__getitem__)
+    return DTYPES.get(most, most.lower())
+
+
+def _indexed(checkpoint: CheckpointFolder) -> tuple[str, ...]:
+    index = read_json(checkpoint.path / INDEX, name=f"{checkpoint.origin}/{INDEX}")
+    places = index.get("weight_map")
+    named = sorted({str(name) for name in places.values()}) if isinstance(places, dict) else []
+    for name in named or [""]:
+        if "/" in name or "\\" in name or not name.endswith(".safetensors"):
+            raise InputError(f"'{checkpoint.origin}': {INDEX} names {name[:80]!r}, which is no safetensors file of this folder")
+        if not (checkpoint.path / name).is_file():
+            raise InputError(f"'{checkpoint.origin}' lacks {name}, which {INDEX} names", hint="copy or download the missing file")
+    return tuple(named)
+
+
+def _present(checkpoint: CheckpointFolder, names: Iterable[str]) -> set[str]:
+    return {name for name in names if (checkpoint.path / name).is_file()}
+
+
+def _check_places(checkpoint: CheckpointFolder, names: Iterable[str]) -> None:
+    boundary = checkpoint.boundary.resolve()
+    for name in sorted(names):
+        if not (checkpoint.path / name).resolve().is_relative_to(boundary):
+            problem = f"'{checkpoint.origin}': {name} is a link that leads outside the folder that may be read"
+            raise InputError(problem, hint="put the file itself there")
+
+
+def _refuse_code(checkpoint: CheckpointFolder, names: Iterable[str]) -> None:
+    for name in sorted({"config.json", "tokenizer_config.json"}.intersection(names)):
+        content = read_json(checkpoint.path / name, name=f"{checkpoint.origin}/{name}")
+        nested = [value for value in content.values() if isinstance(value, dict)]
+        if any("auto_map" in part for part in (content, *nested)):
+            raise InputError(
+                f"'{checkpoint.origin}': {name} asks to run code that comes with the model ('auto_map')",
+                hint="code of models is never run; where transformers itself knows the architecture, use a copy of the folder without this entry",
+            )
+
+
+def _file_digest(checkpoint: CheckpointFolder, name: str, digest: FileDigester) -> FileDigest:
+    path = checkpoint.path / name
+    try:
+        return FileDigest(name=name, sha256=digest(path), size=path.stat().st_size)
+    except OSError as error:
+        raise InputError(f"{checkpoint.origin}/{name} cannot be read: {error.strerror}") from error
+
+
+def _combined(files: Iterable[FileDigest]) -> str:
+    return hashlib.sha256(b"".join(bytes.fromhex(file.sha256) for file in files)).hexdigest()

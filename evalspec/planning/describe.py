@@ -1,0 +1,139 @@
+"""How does a plan read on a terminal?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, ProtocolModel
+from evalspec.artifacts.schedule import Detectable, Schedule
+
+Table = Sequence[Sequence[str]]
+
+
+def describe(schedule: Schedule, protocol: Protocol) -> str:
+    """Return the plan as plain text: models, benchmarks, jobs and time, sample by subject, and the gaps that it detects."""
+    sections = (
+        ("Models", _models(schedule, protocol)),
+        ("Benchmarks", _benchmarks(protocol)),
+        ("Jobs", _jobs(schedule)),
+        ("Time", _time(schedule)),
+        ("Sample by subject", _strata(schedule)),
+        ("Smallest gap detected with 80% power", _gaps(schedule.detectable)),
+        ("Warnings", "\n".join(f"  {warning}" for warning in schedule.warnings)),
+    )
+    return "\n\n".join(f"{title}\n{body}" for title, body in sections if body) + "\n"
+
+
+def _models(schedule: Schedule, protocol: Protocol) -> str:
+    needs = {need.model: need for need in schedule.memory}
+    rows = [("model", "source", "parameters", "stored as", "runs as", "memory")]
+    for model in protocol.models:
+        need = needs.get(model.id)
+        memory = _bytes(need.total_bytes) if need else "-"
+        rows.append((model.id, model.identity.origin, *_weights(model), memory))
+    return _aligned(rows, right=(2, 5))
+
+
+def _weights(model: ProtocolModel) -> tuple[str, str, str]:
+    identity = model.identity
+    if not isinstance(identity, CheckpointIdentity):
+        return "-", "-", "recorded responses"
+    return _count(identity.parameters), identity.stored_dtype, identity.stored_dtype if model.precision == "as_shipped" else model.precision
+
+
+def _benchmarks(protocol: Protocol) -> str:
+    rows = [("benchmark", "source", "questions", "drawn", "sample", "scoring", "disclosure")]
+    for benchmark in protocol.benchmarks:
+        drawn = f"{len(benchmark.questions):,}"
+        rows.append(
+            (
+                benchmark.id,
+                benchmark.source,
+                f"{benchmark.source_size:,}",
+                drawn,
+                benchmark.sample.method,
+                benchmark.scoring.method,
+                benchmark.disclosure,
+            )
+        )
+    return _aligned(rows, right=(2, 3))
+
+
+def _jobs(schedule: Schedule) -> str:
+    if not schedule.jobs:
+        return "  nothing to score: every model replays recorded responses"
+    rows = [("model", "benchmark", "shard", "questions", "in journal", "tokens", "device", "time")]
+    for job in schedule.jobs:
+        device = job.device or ("-" if job.journalled == job.questions else "none has room")
+        rows.append(
+            (
+                job.model,
+                job.benchmark,
+                f"{job.shard + 1}/{job.shards}",
+                f"{job.questions:,}",
+                f"{job.journalled:,}",
+                "not counted" if job.tokens is None else f"{job.tokens:,}",
+                device,
+                _duration(job.seconds),
+            )
+        )
+    return _aligned(rows, right=(3, 4, 5, 7))
+
+
+def _time(schedule: Schedule) -> str:
+    if schedule.seconds is None:
+        return "  not known"
+    return f"  about {_duration(schedule.seconds)} ({schedule.seconds_basis})"
+
+
+def _strata(schedule: Schedule) -> str:
+    rows = [("benchmark", "subject", "in source", "drawn")]
+    rows += [(stratum.benchmark, stratum.subject, f"{stratum.available:,}", f"{stratum.drawn:,}") for stratum in schedule.strata]
+    return _aligned(rows, right=(2, 3)) if schedule.strata else ""
+
+
+def _gaps(detectable: Sequence[Detectable]) -> str:
+    if not detectable:
+        return ""
+    alike: dict[tuple[object, ...], list[Detectable]] = {}
+    for gap in detectable:
+        alike.setdefault((gap.analysis, gap.benchmark, gap.n, gap.alpha, gap.test, gap.discordance), []).append(gap)
+    rows = [("analysis", "benchmark", "comparison", "questions", "test", "alpha", "discordance", "gap")]
+    for gaps in alike.values():
+        gap = gaps[0]
+        comparison = gap.comparison if len(gaps) == 1 else f"each of {len(gaps)}"
+        discordance = f"{gap.discordance:.0%} {'declared' if gap.discordance_declared else 'assumed'}"
+        found = "none" if gap.difference is None else f"{100 * gap.difference:.1f} points"
+        rows.append((gap.analysis, gap.benchmark, comparison, f"{gap.n:,}", gap.test.replace("_", "-"), f"{gap.alpha:.4g}", discordance, found))
+    return _aligned(rows, right=(3, 5, 6, 7))
+
+
+def _aligned(rows: Table, *, right: Sequence[int]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [cell.rjust(widths[column]) if column in right else cell.ljust(widths[column]) for column, cell in enumerate(row)]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _count(number: int) -> str:
+    for size, unit in ((10**9, " B"), (10**6, " M"), (10**3, " k")):
+        if number >= size:
+            return f"{number / size:.2f}{unit}"
+    return str(number)
+
+
+def _bytes(number: int) -> str:
+    return f"{number / 2**30:.2f} GiB"
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "not known"
+    if seconds < 1:
+        return "under 1 s" if seconds else "0 s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
+    return " ".join(f"{amount} {unit}" for amount, unit in parts if amount) or "0 s"

@@ -1,0 +1,94 @@
+"""What can change a number of this study?  Study, draws and digests, put together into the Protocol; no hardware and no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from evalspec.artifacts.prompts import prompt_template
+from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, DrawnQuestion, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
+from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
+from evalspec.artifacts.study import Benchmark, Sample, SampleIds, Study
+from evalspec.planning.sampling import Draw
+
+Commit = Callable[[str, Question], str]
+"""Gives the salted commitment to a question of a benchmark, in lower-case hexadecimal."""
+
+Identity = CheckpointIdentity | RecordIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class ListedQuestion:
+    """A question beside the line that the protocol has about it."""
+
+    question: Question
+    drawn: DrawnQuestion
+
+
+def build_protocol(
+    study: Study,
+    *,
+    bank: QuestionBank,
+    draws: Mapping[str, Draw],
+    identities: Mapping[str, Identity],
+    batch_rule: BatchRule,
+    commit: Commit | None = None,
+) -> Protocol:
+    """Return the study resolved to digests; `draws` are by benchmark, `identities` by model.
+
+    `commit` is needed where a benchmark has `disclosure: none`; raises ValueError when it is not given then.
+    """
+    models = tuple(ProtocolModel(id=model.id, precision=model.precision, identity=identities[model.id]) for model in study.models)
+    benchmarks = tuple(
+        _benchmark(benchmark, bank.benchmark(benchmark.id), draws[benchmark.id], commit if benchmark.disclosure == "none" else None)
+        for benchmark in study.benchmarks
+    )
+    return Protocol(
+        study_sha256=study.digest(),
+        seed=study.seed,
+        models=models,
+        benchmarks=benchmarks,
+        analyses=study.analyses,
+        thresholds=study.thresholds,
+        batch_rule=batch_rule,
+    )
+
+
+def list_questions(draw: Draw, commit: Commit | None = None) -> tuple[ListedQuestion, ...]:
+    """Return the drawn questions in the protocol's order: by id; or, where they are committed to, by commitment, which tells nothing of ids."""
+    listed = []
+    for question, weight in zip(draw.questions, draw.weights, strict=True):
+        commitment = commit(draw.benchmark, question) if commit else None
+        drawn = DrawnQuestion(
+            id=commitment or question.id,
+            sha256=commitment or question.digest(),
+            subject=question.subject,
+            weight=weight,
+        )
+        listed.append(ListedQuestion(question, drawn))
+    return tuple(sorted(listed, key=lambda entry: entry.drawn.id))
+
+
+def _benchmark(benchmark: Benchmark, question_set: QuestionSet, draw: Draw, commit: Commit | None) -> ProtocolBenchmark:
+    if benchmark.disclosure == "none" and commit is None:
+        raise ValueError(f"benchmark '{benchmark.id}' discloses nothing: its questions need a function that commits to them")
+    questions = tuple(entry.drawn for entry in list_questions(draw, commit))
+    return ProtocolBenchmark(
+        id=benchmark.id,
+        source=question_set.source,
+        source_sha256=question_set.source_sha256,
+        source_size=len(question_set.questions),
+        licence=question_set.licence,
+        sample=_disclosed(benchmark.sample, questions) if commit else benchmark.sample,
+        questions=questions,
+        strata="subject" if benchmark.groups.subject == "strata" else None,
+        missing=benchmark.missing,
+        scoring=benchmark.scoring,
+        prompt=prompt_template(benchmark.scoring),
+        disclosure=benchmark.disclosure,
+    )
+
+
+def _disclosed(sample: Sample, questions: tuple[DrawnQuestion, ...]) -> Sample:
+    """Replace ids that a sample names by the commitments to those questions."""
+    return sample.model_copy(update={"ids": tuple(question.id for question in questions)}) if isinstance(sample, SampleIds) else sample

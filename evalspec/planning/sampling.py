@@ -1,0 +1,137 @@
+"""Which questions are asked?  Samples that depend on the seed and on ids alone, and of which a larger one contains the smaller one.
+
+Questions are ranked by HMAC-SHA-256 of their id under the seed and the benchmark's id, so the order of the file does not matter. A sample
+takes the first of the ranking; a stratified one the first of each stratum, with seats given to strata one after another by a divisor method
+(Webster, also called Sainte-Laguë, for proportional shares), so that growing a sample only ever adds seats.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from evalspec.artifacts.base import canonical_json
+from evalspec.artifacts.questions import Question, QuestionSet
+from evalspec.artifacts.study import Sample, SampleAll, SampleIds, SampleSimple, SampleStratified
+from evalspec.errors import Diagnostic, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """How many questions of a subject the source has and the sample takes."""
+
+    subject: str
+    available: int
+    drawn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The drawn questions of one benchmark, sorted by id, with weights that average 1, and what each subject gives."""
+
+    benchmark: str
+    questions: tuple[Question, ...]
+    weights: tuple[float, ...]
+    strata: tuple[Stratum, ...]
+
+
+def draw(sample: Sample, question_set: QuestionSet, *, seed: int) -> Draw:
+    """Draw the sample; raises InputError when the source cannot give it.
+
+    Weights are 1 but for equal allocation, where a question weighs its stratum's share of the source over its share of the sample.
+    """
+    available = question_set.strata()
+    questions = sorted(_chosen(sample, question_set, seed), key=lambda question: question.id)
+    drawn = Counter(question.subject for question in questions)
+    weights = [1.0] * len(questions)
+    if isinstance(sample, SampleStratified) and sample.allocation == "equal":
+        scale = Fraction(len(questions), len(question_set.questions))
+        weights = [float(scale * Fraction(available[subject], drawn[subject])) for question in questions if (subject := question.subject) is not None]
+    strata = tuple(Stratum(subject, count, drawn[subject]) for subject, count in available.items())
+    return Draw(question_set.benchmark, tuple(questions), tuple(weights), strata)
+
+
+def _chosen(sample: Sample, question_set: QuestionSet, seed: int) -> Iterable[Question]:
+    ranking = _Ranking(seed, question_set.benchmark)
+    match sample:
+        case SampleAll():
+            return question_set.questions
+        case SampleSimple():
+            _require_enough(sample.size, question_set)
+            return ranking.ordered(question_set.questions)[: sample.size]
+        case SampleStratified():
+            return _stratified(sample, question_set, ranking)
+        case SampleIds():
+            return _named(sample, question_set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    seed: int
+    benchmark: str
+
+    def place(self, *parts: str) -> bytes:
+        """Return a position in the ranking; `parts` say what is ranked."""
+        return hmac.digest(canonical_json(["evalspec draw 1", self.seed, self.benchmark]), canonical_json(list(parts)), "sha256")
+
+    def ordered(self, questions: Iterable[Question]) -> list[Question]:
+        return sorted(questions, key=lambda question: self.place("question", question.id))
+
+
+def _require_enough(size: int, question_set: QuestionSet) -> None:
+    if size > len(question_set.questions):
+        raise InputError(
+            f"benchmark '{question_set.benchmark}': the sample asks for {size:,} questions and the source has {len(question_set.questions):,}",
+            hint="ask for fewer, or for all of them with 'sample: {method: all}'",
+        )
+
+
+def _stratified(sample: SampleStratified, question_set: QuestionSet, ranking: _Ranking) -> list[Question]:
+    _require_enough(sample.size, question_set)
+    members: dict[str, list[Question]] = {subject: [] for subject in question_set.strata()}
+    for question in ranking.ordered(question_set.questions):
+        if question.subject is not None:
+            members[question.subject].append(question)
+    without = len(question_set.questions) - sum(map(len, members.values()))
+    if without:
+        raise InputError(
+            f"benchmark '{question_set.benchmark}': the sample is stratified by subject and {without:,} questions have none",
+            hint="give every question a subject, or draw a simple sample",
+        )
+    if sample.allocation == "equal" and sample.size < len(members):
+        raise InputError(
+            f"benchmark '{question_set.benchmark}': {sample.size} questions cannot be shared among {len(members)} subjects equally",
+            hint=f"ask for {len(members)} or more, or for a proportional sample",
+        )
+    seats = _seats(sample, {subject: len(questions) for subject, questions in members.items()}, ranking)
+    return [question for subject, questions in members.items() for question in questions[: seats[subject]]]
+
+
+def _seats(sample: SampleStratified, available: dict[str, int], ranking: _Ranking) -> Counter[str]:
+    """Return how many questions each stratum gives, never more than it has.
+
+    Every question of a stratum stands for one seat with a priority: in equal allocation the k-th seat of each stratum comes before the
+    (k+1)-th of any; in proportional allocation seat k of a stratum of N has the quotient N / (2k + 1) (Webster's divisors). The sample
+    takes the seats of highest priority; ties are settled by the keyed ranking of the strata, so none is favoured by its name.
+
+    References: Balinski and Young (1982), Fair Representation; divisor methods are house monotone.
+    """
+    priorities = []
+    for subject, count in available.items():
+        place = ranking.place("stratum", subject)
+        for seat in range(count):
+            priority = Fraction(seat) if sample.allocation == "equal" else Fraction(-count, 2 * seat + 1)
+            priorities.append((priority, place, subject))
+    return Counter(subject for _, _, subject in sorted(priorities)[: sample.size])
+
+
+def _named(sample: SampleIds, question_set: QuestionSet) -> list[Question]:
+    known = question_set.by_id()
+    faults = [f"question id '{identifier}' is not in the source" for identifier in sample.ids if identifier not in known]
+    faults += [f"question id '{identifier}' is named {count} times" for identifier, count in Counter(sample.ids).items() if count > 1]
+    if faults:
+        raise InputError(Diagnostic(f"benchmark '{question_set.benchmark}': {fault}") for fault in faults)
+    return [known[identifier] for identifier in sample.ids]

@@ -1,0 +1,135 @@
+"""What will run where, how long will it take, and what can the sample show?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evalspec.artifacts.protocol import Protocol
+from evalspec.artifacts.schedule import Device, Job, MemoryNeed, Schedule, StratumSize
+from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkOrder, jobs_of
+from evalspec.planning.placement import Placement, Task, place
+from evalspec.planning.power import detectable_gaps
+from evalspec.planning.sampling import Draw
+from evalspec.planning.speeds import Speeds
+from evalspec.protocols import Comparison
+
+USABLE_MEMORY = 0.9
+BYTES_PER_TOKEN = 4
+"""A rough mean for English text, used only where tokens were not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is known before the run: devices, memory, tokens and journalled questions by job id, earlier speeds, declared comparisons."""
+
+    devices: tuple[Device, ...]
+    memory: tuple[MemoryNeed, ...]
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    journalled: Mapping[str, int] = field(default_factory=dict)
+    speeds: Speeds = field(default_factory=Speeds)
+    comparisons: Mapping[str, Sequence[Comparison]] = field(default_factory=dict)
+
+
+def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: Iterable[Draw], outlook: Outlook) -> Schedule:
+    """Return jobs on devices with their time, the sample by stratum and the gaps that it detects."""
+    pieces = _pieces(orders, outlook)
+    tasks = tuple(_task(piece, outlook) for piece in pieces if piece.left)
+    needs = {need.model: need for need in outlook.memory}
+    placement = place(tasks, load_seconds={model: outlook.speeds.load_seconds(need) for model, need in needs.items()})
+    seconds_of = {task.job: task.seconds for task in tasks}
+    jobs = tuple(_placed(piece, placement, seconds_of) for piece in pieces)
+    strata = tuple(
+        StratumSize(benchmark=draw.benchmark, subject=stratum.subject, available=stratum.available, drawn=stratum.drawn)
+        for draw in draws
+        for stratum in draw.strata
+    )
+    unplaced = any(job.device is None and job.journalled < job.questions for job in jobs)
+    return Schedule(
+        protocol_sha256=protocol.digest(),
+        devices=outlook.devices,
+        jobs=jobs,
+        memory=outlook.memory,
+        strata=strata,
+        detectable=detectable_gaps(protocol, outlook.comparisons),
+        seconds=None if unplaced else placement.seconds,
+        seconds_basis=None if unplaced else _basis(pieces, placement, outlook),
+        warnings=(*_memory_warnings(outlook), *_strata_warnings(strata)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A job before it has a device; `left` is the number of tokens that the journal does not have."""
+
+    job: Job
+    order: WorkOrder
+    left: float
+
+
+def _pieces(orders: Sequence[WorkOrder], outlook: Outlook) -> tuple[_Piece, ...]:
+    shards = ((order, work, shard) for order in orders for work in order.works for shard in order.shards(work))
+    return tuple(_piece(job, *shard, outlook) for job, shard in zip(jobs_of(orders), shards, strict=True))
+
+
+def _piece(job: Job, order: WorkOrder, work: BenchmarkWork, shard: Sequence[AskedQuestion], outlook: Outlook) -> _Piece:
+    tokens = outlook.tokens.get(job.id)
+    journalled = min(outlook.journalled.get(job.id, 0), job.questions)
+    left = (_guessed_tokens(work, shard) if tokens is None else tokens) * (1 - journalled / job.questions)
+    return _Piece(job.model_copy(update={"tokens": tokens, "journalled": journalled}), order, left)
+
+
+def _guessed_tokens(work: BenchmarkWork, shard: Sequence[AskedQuestion]) -> float:
+    answers = sum(len(text.encode()) for question in shard for text in question.answers) if work.scoring.method == "option" else 0
+    return (sum(len(question.prompt.encode()) for question in shard) + answers) / BYTES_PER_TOKEN
+
+
+def _task(piece: _Piece, outlook: Outlook) -> Task:
+    need = _need(piece.order.model, outlook)
+    roomy = [device for device in outlook.devices if _fits(need, device)]
+    seconds = {device.id: outlook.speeds.seconds(piece.left, need, device, piece.order.precision) for device in roomy}
+    return Task(piece.job.id, piece.order.model, seconds)
+
+
+def _placed(piece: _Piece, placement: Placement, seconds_of: Mapping[str, Mapping[str, float]]) -> Job:
+    if not piece.left:
+        return piece.job.model_copy(update={"seconds": 0.0})
+    device = placement.device_of.get(piece.job.id)
+    return piece.job if device is None else piece.job.model_copy(update={"device": device, "seconds": seconds_of[piece.job.id][device]})
+
+
+def _basis(pieces: Sequence[_Piece], placement: Placement, outlook: Outlook) -> str:
+    pending = [piece for piece in pieces if piece.left]
+    if not pending:
+        return "nothing is left to score"
+    basis = outlook.speeds.basis({(piece.job.model, placement.device_of[piece.job.id]) for piece in pending})
+    guessed = any(piece.job.tokens is None for piece in pending)
+    return basis + ("; tokens estimated from the length of the texts" if guessed else "")
+
+
+def _need(model: str, outlook: Outlook) -> MemoryNeed:
+    return {need.model: need for need in outlook.memory}[model]
+
+
+def _fits(need: MemoryNeed, device: Device) -> bool:
+    return device.memory_bytes is None or need.total_bytes <= USABLE_MEMORY * device.memory_bytes
+
+
+def _memory_warnings(outlook: Outlook) -> list[str]:
+    largest = max((device.memory_bytes or 0 for device in outlook.devices), default=0)
+    return [
+        f"model '{need.model}' needs about {need.total_bytes / 2**30:.1f} GiB; the largest device has {largest / 2**30:.1f} GiB"
+        for need in outlook.memory
+        if not any(_fits(need, device) for device in outlook.devices)
+    ]
+
+
+def _strata_warnings(strata: Sequence[StratumSize]) -> list[str]:
+    warnings = []
+    for benchmark in dict.fromkeys(stratum.benchmark for stratum in strata):
+        of_benchmark = [stratum for stratum in strata if stratum.benchmark == benchmark]
+        empty = [stratum.subject for stratum in of_benchmark if not stratum.drawn]
+        if empty:
+            listed = ", ".join(empty[:5]) + (", ..." if len(empty) > 5 else "")
+            warnings.append(f"benchmark '{benchmark}': {len(empty)} of {len(of_benchmark)} subjects give no question to this sample ({listed})")
+    return warnings

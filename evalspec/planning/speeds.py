@@ -1,0 +1,45 @@
+"""How long will a job take?  From speeds that were observed, or from the number of parameters and a stated rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from evalspec.artifacts.schedule import Device, MemoryNeed
+
+CPU_RATE = 8e10
+"""Floating-point operations per second of one current server core in float32, as measured with a 135-million-parameter model."""
+
+CUDA_RATES = {"as_shipped": 3e14, "float32": 3e13}
+"""What a current accelerator sustains, taken as 40% of its data sheet: for planning only."""
+
+START_SECONDS = 4.0
+"""To start a worker and import its libraries."""
+
+LOAD_BYTES_PER_SECOND = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """Tokens per second that earlier runs reached, by (model id, device id)."""
+
+    observed: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    def seconds(self, tokens: float, need: MemoryNeed, device: Device, precision: Literal["as_shipped", "float32"]) -> float:
+        """Return the time to score `tokens`; a forward pass takes two operations per parameter and token."""
+        speed = self.observed.get((need.model, device.id))
+        if speed:
+            return tokens / speed
+        return 2.0 * need.parameters * tokens / (CUDA_RATES[precision] if device.kind == "cuda" else CPU_RATE)
+
+    def load_seconds(self, need: MemoryNeed) -> float:
+        """Return the time to start a worker and read the weights."""
+        return START_SECONDS + need.weights_bytes / LOAD_BYTES_PER_SECOND
+
+    def basis(self, used: set[tuple[str, str]]) -> str:
+        """Say where the times of these (model id, device id) come from."""
+        known = {pair for pair in used if self.observed.get(pair)}
+        if known == used:
+            return "from the speed of earlier runs"
+        return "partly from the speed of earlier runs, partly estimated from parameters" if known else "estimated from parameters; no earlier run"

@@ -1,0 +1,59 @@
+"""What can this study not show?  Limitations that follow from its own facts, after those that its author states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evalspec.artifacts.findings import ModelSummary
+from evalspec.reporting.dossier import Dossier
+
+__all__ = ["limitations", "main_limitations"]
+
+MAIN = 3
+MISSING_WORDS = {
+    "wrong": "counted as wrong",
+    "complete_case": "left out of the numbers",
+    "error": "not allowed by the study",
+}
+
+
+def limitations(dossier: Dossier) -> tuple[str, ...]:
+    """Return what follows from the facts of the run, most general first; sentences name models but hold no results."""
+    return tuple(_general(dossier)) + tuple(sentence for summary in dossier.findings.summaries for sentence in _of_model(summary, dossier))
+
+
+def main_limitations(dossier: Dossier) -> tuple[str, ...]:
+    """Return the three that stand on the first page: the author's own first, then the most general facts."""
+    return (*dossier.study.limitations[: MAIN - 1], *limitations(dossier))[:MAIN]
+
+
+def _general(dossier: Dossier) -> Iterator[str]:
+    repeats = sorted({entry.scores.shape[2] for entry in dossier.responses.benchmarks})
+    shown = " to ".join(str(number) for number in (repeats if len(repeats) < 2 else [repeats[0], repeats[-1]]))
+    yield f"Prompt forms tried: 1; repeats: {shown}; contamination: not assessed."
+    yield (
+        "Intervals say how far another draw of questions from the same source would move a number. "
+        "They say nothing about other tasks, other wordings or the use that the models are meant for."
+    )
+    yield "Answer keys are taken as the source gives them; how many of them are wrong was not assessed."
+    if any(entry.strata for entry in dossier.responses.benchmarks):
+        yield "Intervals of single subjects are not adjusted for their number: among many subjects, some intervals miss their true value."
+    if any(benchmark.disclosure == "none" for benchmark in dossier.protocol.benchmarks):
+        yield "Questions are not disclosed, so readers cannot judge their quality from this report."
+    if dossier.ledger.git_dirty:
+        yield "The study file had changes that were not committed when the run started."
+    if dossier.ledger.git_commit is None:
+        yield "The study file was not under version control, as far as the run could tell."
+
+
+def _of_model(summary: ModelSummary, dossier: Dossier) -> Iterator[str]:
+    where = f"{summary.model} on {summary.benchmark}"
+    if summary.degenerate:
+        yield f"{where}: one letter takes more than nine in ten of the choices, so the score says more about that habit than about ability."
+    if summary.missing:
+        rule = MISSING_WORDS[dossier.protocol.benchmark(summary.benchmark).missing]
+        yield f"{where}: some scores are missing ({', '.join(reason.replace('_', ' ') for reason in summary.missing)}) and {rule}."
+    if summary.self_check_flips:
+        yield f"{where}: some answers changed when questions were scored one at a time, so the arithmetic alone can move this score."
+    if summary.route == "recorded":
+        yield f"{where}: responses were recorded elsewhere and replayed; this run did not meet the model."

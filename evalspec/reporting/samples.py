@@ -1,0 +1,124 @@
+"""What do single questions and answers look like?  A few drawn at random per benchmark, as far as the study discloses them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalspec.artifacts.questions import LETTERS, Question
+from evalspec.artifacts.responses import BenchmarkResponses, Reason
+from evalspec.artifacts.study import Disclosure
+from evalspec.reporting.dossier import Dossier
+
+__all__ = ["Excerpt", "SampleAnswer", "SampleChoice", "SampleQuestion", "Samples", "draw_samples"]
+
+LONGEST_STEM = 3000
+LONGEST_CHOICE = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A text, or its beginning with the number of characters left out."""
+
+    text: str
+    omitted: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampleChoice:
+    """One choice of a question; `right` marks the key."""
+
+    letter: str
+    content: Excerpt
+    right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SampleAnswer:
+    """What one model answered: its letter where known, and `right`, `wrong`, `partly right` or why it is missing."""
+
+    model: str
+    letter: str | None
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class SampleQuestion:
+    """One drawn question; `stem` and `choices` are empty where the text is not disclosed or not at hand."""
+
+    id: str
+    subject: str | None
+    stem: Excerpt | None
+    choices: tuple[SampleChoice, ...]
+    answers: tuple[SampleAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """The questions drawn for one benchmark."""
+
+    benchmark: str
+    disclosure: Disclosure
+    has_texts: bool
+    questions: tuple[SampleQuestion, ...]
+
+
+def draw_samples(dossier: Dossier) -> tuple[Samples, ...]:
+    """Return the random question and answer pairs of every benchmark, in the study's order."""
+    return tuple(_samples(dossier, entry) for entry in dossier.responses.benchmarks)
+
+
+def _samples(dossier: Dossier, responses: BenchmarkResponses) -> Samples:
+    disclosure = dossier.protocol.benchmark(responses.benchmark).disclosure
+    if disclosure == "none":
+        return Samples(responses.benchmark, disclosure, has_texts=False, questions=())
+    texts: dict[str, Question] = {}
+    if dossier.bank is not None and disclosure == "full":
+        texts = dossier.bank.benchmark(responses.benchmark).by_id()
+    drawn = _draw(dossier.study.seed, responses, dossier.study.report.samples)
+    questions = tuple(_question(responses, index, texts) for index in drawn)
+    return Samples(responses.benchmark, disclosure, has_texts=any(question.stem for question in questions), questions=questions)
+
+
+def _draw(seed: int, responses: BenchmarkResponses, size: int) -> list[int]:
+    """Pick questions by keyed hashing, so that their order in the file does not matter."""
+
+    def key(index: int) -> bytes:
+        return hashlib.sha256(f"report samples\0{seed}\0{responses.benchmark}\0{responses.questions[index]}".encode()).digest()
+
+    return sorted(range(len(responses.questions)), key=key)[:size]
+
+
+def _question(responses: BenchmarkResponses, index: int, texts: dict[str, Question]) -> SampleQuestion:
+    identifier = responses.questions[index]
+    question = texts.get(identifier)
+    return SampleQuestion(
+        id=identifier,
+        subject=responses.subjects[index],
+        stem=_excerpt(question.stem, LONGEST_STEM) if question else None,
+        choices=_choices(question) if question else (),
+        answers=tuple(_answer(responses, row, index, letters=question is not None) for row in range(len(responses.models))),
+    )
+
+
+def _choices(question: Question) -> tuple[SampleChoice, ...]:
+    return tuple(
+        SampleChoice(LETTERS[place], _excerpt(text, LONGEST_CHOICE), right=place == question.answer) for place, text in enumerate(question.choices)
+    )
+
+
+def _answer(responses: BenchmarkResponses, row: int, index: int, *, letters: bool) -> SampleAnswer:
+    """Describe the first repeat; a letter is shown only beside the question's text, since letter and outcome give the key away."""
+    choice, reason = int(responses.choices[row, index, 0]), Reason(int(responses.reasons[row, index, 0]))
+    score = float(responses.scores[row, index, 0])
+    if reason is not Reason.NONE or np.isnan(score):
+        outcome = reason.name.lower().replace("_", " ") if reason is not Reason.NONE else "missing"
+    else:
+        outcome = "right" if score == 1 else "wrong" if score == 0 else "partly right"
+    return SampleAnswer(responses.models[row], LETTERS[choice] if letters and choice >= 0 else None, outcome)
+
+
+def _excerpt(text: str, longest: int) -> Excerpt:
+    return Excerpt(text[:longest], max(0, len(text) - longest))

@@ -1,0 +1,111 @@
+"""How do values become HTML?  One Jinja environment: everything escaped, nothing undefined, every number with its source."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import BaseLoader, Environment, FileSystemLoader, StrictUndefined, Template, TemplateNotFound
+from markupsafe import Markup, escape
+
+from evalspec.reporting.characters import finalize
+from evalspec.reporting.documents import Documents, pointer_key
+from evalspec.reporting.numbers import DEFAULT_DECIMALS, Style, decimals_from_interval, decimals_of, format_number
+
+__all__ = ["asset", "make_environment", "section_template", "templates_folder"]
+
+
+def make_environment(documents: Documents) -> Environment:
+    """Return the environment for one report, whose templates print numbers with `number(address, style)` from `documents`."""
+    environment = Environment(
+        autoescape=True,  # always: select_autoescape() would leave `report.html.j2` unescaped
+        undefined=StrictUndefined,
+        loader=_TemplateLoader(),
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+    )
+    environment.globals["number"] = _number_printer(documents)
+    environment.globals["length"] = _length_printer(documents)
+    environment.globals["asset"] = asset
+    environment.globals["decimals_of"] = decimals_of
+    environment.filters["key"] = pointer_key
+    environment.filters["words"] = lambda name: str(name).replace("_", " ")
+    return environment
+
+
+def section_template(name: str) -> Template:
+    """Return an analysis's template; raises jinja2.TemplateError when it is not there or does not compile."""
+    return make_environment(Documents({})).get_template(name)
+
+
+def templates_folder() -> Path:
+    """Return the folder of the report's templates: inside the package when installed, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "templates"
+    return installed if installed.is_dir() else package.parent / "templates"
+
+
+@lru_cache
+def asset(name: str) -> Markup:
+    """Return the text of a file of the templates folder as trusted markup."""
+    return Markup((templates_folder() / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+class _TemplateLoader(BaseLoader):
+    """Loads `folder/file.j2` from the templates folder and `package.module:file.j2` from beside that module."""
+
+    def __init__(self) -> None:
+        self._own = FileSystemLoader(templates_folder())
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
+        if ":" not in template:
+            return self._own.get_source(environment, template)
+        module_name, _, file_name = template.partition(":")
+        if not module_name or "/" in file_name or "\\" in file_name or file_name.startswith("."):
+            raise TemplateNotFound(template)
+        try:
+            module = importlib.import_module(module_name)
+            parent = module.__spec__.parent if module.__spec__ else None
+            source = files(parent or module_name).joinpath(file_name).read_text(encoding="utf-8")
+        except (ImportError, OSError) as error:
+            raise TemplateNotFound(template) from error
+        return source, None, lambda: True
+
+
+def _number_printer(documents: Documents) -> Callable[..., Markup]:
+    def number(address: str, style: Style, *, decimals: int | None = None) -> Markup:
+        """Print the number at `address` in `style`, rounded as far as the interval beside it supports unless `decimals` says otherwise."""
+        place = documents.find(address)
+        holder = place.holder if isinstance(place.holder, dict) else {}
+        if place.value is None:
+            return Markup('<span class="absent">{}</span>').format(holder.get("undefined") or "undefined")
+        if isinstance(place.value, bool) or not isinstance(place.value, int | float):
+            raise TypeError(f"{address!r} holds {type(place.value).__name__}, not a number")
+        low, high = holder.get("low"), holder.get("high")
+        if decimals is None:
+            known = isinstance(low, int | float) and isinstance(high, int | float)
+            decimals = decimals_from_interval(float(low), float(high)) if known else DEFAULT_DECIMALS  # type: ignore[arg-type]
+        return _data(address, place.value, format_number(place.value, style, decimals=decimals))
+
+    return number
+
+
+def _length_printer(documents: Documents) -> Callable[[str], Markup]:
+    def length(address: str) -> Markup:
+        """Print how many entries the array or object at `address` has."""
+        value = documents.find(address).value
+        if not isinstance(value, list | dict):
+            raise TypeError(f"{address!r} holds {type(value).__name__}, which has no length")
+        return Markup('<data value="{}" data-count-of="{}">{}</data>').format(len(value), address, f"{len(value):,}")
+
+    return length
+
+
+def _data(address: str, value: float, text: str) -> Markup:
+    return Markup('<data value="{}" data-path="{}">{}</data>').format(json.dumps(value), escape(address), text)

@@ -1,0 +1,142 @@
+"""How do each model's rows become the responses to a benchmark?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.artifacts.base import canonical_json, sha256_hex
+from evalspec.artifacts.journal import JobRecord
+from evalspec.artifacts.protocol import Protocol, ProtocolBenchmark
+from evalspec.artifacts.questions import LETTERS, Question
+from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses
+from evalspec.artifacts.work import BenchmarkWork, WorkOrder
+from evalspec.errors import Diagnostic, InputError, ScoringError
+from evalspec.scoring.decisions import chosen_for_check, compare, decide, joined_batches
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRows:
+    """One model's responses to one benchmark: `scores`, `reasons`, `choices` (Q, K), `logprobs` (Q, C) or None, and how they came about."""
+
+    scores: NDArray[np.float64]
+    reasons: NDArray[np.int8]
+    choices: NDArray[np.int16]
+    logprobs: NDArray[np.float64] | None
+    origin: Origin
+
+
+def scored_rows(order: WorkOrder, work: BenchmarkWork, shards: Sequence[JobRecord], check: JobRecord, questions: Sequence[Question]) -> ModelRows:
+    """Return the rows of a model that was scored here; a question whose best choices tie exactly is undetermined."""
+    decisions = decide(joined_batches(order, shards), len(questions), work.scoring)
+    chosen = chosen_for_check(decisions, [question.sha256 for question in work.questions])
+    self_check = compare(decisions, decide(list(check.batches.values()), len(chosen), work.scoring), chosen)
+    settled = decisions.choices >= 0
+    right = decisions.choices == np.array([question.answer for question in questions])
+    sessions = [session for record in (*shards, check) for session in record.sessions]
+    origin = Origin(
+        model=order.model,
+        benchmark=work.benchmark,
+        route="scored_here",
+        precision=order.precision,
+        letters=sessions[0].letters,
+        first_ids=sessions[0].first_ids,
+        journal_sha256=sha256_hex(canonical_json([record.content_sha256() for record in (*shards, check)])),
+        letter_mass=decisions.letter_mass,
+        fragile=int(np.sum(decisions.gaps < self_check.p999_difference)),
+        fragile_gap=self_check.p999_difference,
+        self_check=self_check,
+        versions=_versions([{**session.versions, "dtype": session.dtype, "head": session.head} for session in sessions]),
+    )
+    return ModelRows(
+        scores=np.where(settled, right.astype(np.float64), np.nan)[:, None],
+        reasons=np.where(settled, Reason.NONE, Reason.UNDETERMINED).astype(np.int8)[:, None],
+        choices=decisions.choices[:, None],
+        logprobs=decisions.values,
+        origin=origin,
+    )
+
+
+def assemble(protocol: Protocol, questions: Mapping[str, Sequence[Question]], rows: Mapping[tuple[str, str], ModelRows]) -> Responses:
+    """Return the responses in the protocol's order; raises ScoringError when answers are missing where the study allows none."""
+    models = tuple(model.id for model in protocol.models)
+    benchmarks = []
+    for benchmark in protocol.benchmarks:
+        of_benchmark = [rows[model, benchmark.id] for model in models]
+        _refuse_missing(benchmark, models, of_benchmark)
+        repeats = _repeats(benchmark, models, of_benchmark)
+        widest = max(len(question.choices) for question in questions[benchmark.id])
+        benchmarks.append(
+            BenchmarkResponses(
+                benchmark=benchmark.id,
+                models=models,
+                questions=tuple(drawn.id for drawn in benchmark.questions),
+                subjects=tuple(drawn.subject for drawn in benchmark.questions),
+                weights=np.array([drawn.weight for drawn in benchmark.questions]),
+                scores=np.stack([_tiled(one.scores, repeats) for one in of_benchmark]),
+                reasons=np.stack([_tiled(one.reasons, repeats) for one in of_benchmark]),
+                choices=np.stack([_tiled(one.choices, repeats) for one in of_benchmark]),
+                logprobs=_stacked_logprobs(of_benchmark, widest),
+                missing=benchmark.missing,
+                strata=benchmark.strata is not None,
+            )
+        )
+    origins = tuple(_with_histogram(rows[model, benchmark.id]) for benchmark in protocol.benchmarks for model in models)
+    return Responses(benchmarks=tuple(benchmarks), origins=origins, protocol_sha256=protocol.digest())
+
+
+def _with_histogram(rows: ModelRows) -> Origin:
+    """Return the origin with how often each letter was chosen; empty when choices are not known."""
+    counts = np.bincount(rows.choices[rows.choices >= 0].ravel())
+    return rows.origin.model_copy(update={"chosen": dict(zip(LETTERS, counts.tolist(), strict=False))})
+
+
+def _versions(sessions: Sequence[dict[str, str]]) -> dict[str, str]:
+    """Return every version that took part, so that a journal written by two of them says so."""
+    return {name: " and ".join(sorted({session[name] for session in sessions})) for name in sorted(sessions[0])}
+
+
+def _refuse_missing(benchmark: ProtocolBenchmark, models: Sequence[str], rows: Sequence[ModelRows]) -> None:
+    if benchmark.missing != "error":
+        return
+    faults = []
+    for model, one in zip(models, rows, strict=True):
+        counts = {reason: int(np.sum(one.reasons == reason)) for reason in Reason if reason}
+        if any(counts.values()):
+            listed = ", ".join(f"{count} {reason.name.lower().replace('_', ' ')}" for reason, count in counts.items() if count)
+            faults.append(
+                Diagnostic(
+                    f"model '{model}' has missing answers on benchmark '{benchmark.id}' ({listed}), and the study says `missing: error`",
+                    hint="declare how missing answers count: `missing: wrong` or `missing: complete_case`",
+                )
+            )
+    if faults:
+        raise ScoringError(faults)
+
+
+def _repeats(benchmark: ProtocolBenchmark, models: Sequence[str], rows: Sequence[ModelRows]) -> int:
+    """Return the number of repeats; a model asked once answers the same every time, but two different numbers do not fit together."""
+    repeats = {one.scores.shape[1]: model for model, one in zip(models, rows, strict=True) if one.scores.shape[1] > 1}
+    if len(repeats) > 1:
+        listed = ", ".join(f"'{model}' has {count}" for count, model in sorted(repeats.items()))
+        raise InputError(
+            f"benchmark '{benchmark.id}': the models were repeated differently often: {listed}", hint="record the same number of repeats for each"
+        )
+    return next(iter(repeats), 1)
+
+
+def _tiled(values: NDArray[np.generic], repeats: int) -> NDArray[np.generic]:
+    return np.repeat(values, repeats, axis=1) if values.shape[1] < repeats else values
+
+
+def _stacked_logprobs(rows: Sequence[ModelRows], widest: int) -> NDArray[np.float64] | None:
+    if all(one.logprobs is None for one in rows):
+        return None
+    stacked = np.full((len(rows), len(rows[0].scores), widest), np.nan)
+    for number, one in enumerate(rows):
+        if one.logprobs is not None:
+            stacked[number, :, : one.logprobs.shape[1]] = one.logprobs
+    return stacked

@@ -1,0 +1,53 @@
+"""Which questions share a forward pass?  The partition of the length-sorted list that costs least under a token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evalspec.artifacts.base import canonical_json, sha256_hex
+from evalspec.artifacts.protocol import BatchRule
+
+Plan = tuple[tuple[int, ...], ...]
+"""Batches of positions in the list of questions."""
+
+
+def plan_batches(lengths: Sequence[int], rows: Sequence[int], rule: BatchRule) -> Plan:
+    """Return the batches, longest first, that together cost the fewest padded tokens plus `overhead_tokens` per batch.
+
+    `lengths` is the longest row of each question and `rows` how many rows it has; a batch takes (its rows) x (its longest row) tokens, which stays
+    within the budget unless one question alone exceeds it. A dynamic programme over the sorted list: an optimal batch never skips a length.
+    """
+    order = np.lexsort((np.arange(len(lengths)), np.asarray(lengths, dtype=np.int64)))
+    length = np.asarray(lengths, dtype=np.int64)[order]
+    rows_before = np.concatenate(([0], np.cumsum(np.asarray(rows, dtype=np.int64)[order])))
+    best = np.zeros(len(order) + 1, dtype=np.int64)
+    first_of = np.zeros(len(order) + 1, dtype=np.int64)
+    earliest = 0
+    for end in range(1, len(order) + 1):
+        while earliest < end - 1 and (rows_before[end] - rows_before[earliest]) * length[end - 1] > rule.token_budget:
+            earliest += 1
+        cost = best[earliest:end] + (rows_before[end] - rows_before[earliest:end]) * length[end - 1] + rule.overhead_tokens
+        cheapest = int(np.argmin(cost))
+        best[end], first_of[end] = cost[cheapest], earliest + cheapest
+    return _walk_back(order.tolist(), first_of.tolist())
+
+
+def one_by_one(count: int) -> Plan:
+    """Return batches of a single question each."""
+    return tuple((position,) for position in range(count))
+
+
+def plan_digest(plan: Plan) -> str:
+    """Return the SHA-256 of a plan."""
+    return sha256_hex(canonical_json(plan))
+
+
+def _walk_back(order: list[int], first_of: list[int]) -> Plan:
+    batches = []
+    end = len(order)
+    while end:
+        batches.append(tuple(order[first_of[end] : end]))
+        end = first_of[end]
+    return tuple(batches)

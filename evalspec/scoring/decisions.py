@@ -1,0 +1,95 @@
+"""Which choice does a model make, how close was it, and would it be another one with other rounding?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.artifacts.journal import BatchRecord, JobRecord
+from evalspec.artifacts.responses import SelfCheck
+from evalspec.artifacts.study import LetterScoring, OptionScoring
+from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkOrder
+
+SMALLEST_GAPS = 32
+RANDOM_QUESTIONS = 32
+CHECKED = SMALLEST_GAPS + RANDOM_QUESTIONS
+"""Questions that the self-check scores again, or all when there are fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """Per question: `values` (Q, C) that are compared, NaN beyond its choices; `choices` (Q,), -1 on an exact tie; `gaps` (Q,) of the top two.
+
+    `letter_mass` is the mean probability, over all questions, that the model's next token is one of the letters; None when texts are scored.
+    """
+
+    values: NDArray[np.float64]
+    choices: NDArray[np.int16]
+    gaps: NDArray[np.float64]
+    letter_mass: float | None
+
+
+def decide(batches: Sequence[BatchRecord], count: int, scoring: LetterScoring | OptionScoring) -> Decisions:
+    """Return the decisions on `count` questions from all their batches; the order of the batches does not matter."""
+    widest = max(len(logprobs) for batch in batches for logprobs in batch.logprobs)
+    raw = np.full((count, widest), np.nan)
+    divisors = np.ones((count, widest))
+    for batch in batches:
+        sizes = _divisors(batch, scoring)
+        for position, logprobs, divisor in zip(batch.questions, batch.logprobs, sizes, strict=True):
+            raw[position, : len(logprobs)] = logprobs
+            divisors[position, : len(logprobs)] = divisor
+    values = raw / divisors
+    ranked = np.sort(np.where(np.isnan(values), -np.inf, values), axis=1)
+    gaps = ranked[:, -1] - ranked[:, -2] if widest > 1 else np.full(count, np.inf)
+    choices = np.where(gaps > 0, np.argmax(np.where(np.isnan(values), -np.inf, values), axis=1), -1).astype(np.int16)
+    mass = float(np.nansum(np.exp(raw), axis=1).mean()) if scoring.method == "letter" else None
+    return Decisions(values, choices, gaps, mass)
+
+
+def chosen_for_check(decisions: Decisions, digests: Sequence[str]) -> tuple[int, ...]:
+    """Return the questions to score again, in order: those with the smallest gaps, and as many drawn by a hash of their digests."""
+    by_gap = np.lexsort((np.arange(len(digests)), decisions.gaps))[:SMALLEST_GAPS].tolist()
+    by_hash = sorted(set(range(len(digests))) - set(by_gap), key=lambda position: hashlib.sha256(f"self-check {digests[position]}".encode()).digest())
+    return tuple(sorted([*by_gap, *by_hash[:RANDOM_QUESTIONS]]))
+
+
+def check_questions(order: WorkOrder, work: BenchmarkWork, records: Sequence[JobRecord]) -> tuple[AskedQuestion, ...]:
+    """Return the questions that the self-check scores again, in order, from the records of all shards of a benchmark."""
+    decisions = decide(joined_batches(order, records), len(work.questions), work.scoring)
+    return tuple(work.questions[position] for position in chosen_for_check(decisions, [question.sha256 for question in work.questions]))
+
+
+def joined_batches(order: WorkOrder, records: Sequence[JobRecord]) -> list[BatchRecord]:
+    """Return the batches of all shards with positions in the benchmark's whole list."""
+    size = order.batch_rule.shard_questions
+    return [
+        batch.model_copy(update={"questions": tuple(position + number * size for position in batch.questions)})
+        for number, record in enumerate(records)
+        for batch in record.batches.values()
+    ]
+
+
+def compare(planned: Decisions, alone: Decisions, chosen: Sequence[int]) -> SelfCheck:
+    """Return how the chosen questions, scored one at a time, differ from the run."""
+    differences = np.abs(planned.values[list(chosen), : alone.values.shape[1]] - alone.values)
+    present = differences[~np.isnan(differences)]
+    return SelfCheck(
+        questions=len(chosen),
+        flips=int(np.sum(planned.choices[list(chosen)] != alone.choices)),
+        max_difference=float(present.max()),
+        p999_difference=float(np.quantile(present, 0.999)),
+    )
+
+
+def _divisors(batch: BatchRecord, scoring: LetterScoring | OptionScoring) -> Sequence[Sequence[int]]:
+    normalise = "sum" if scoring.method == "letter" else scoring.normalise
+    if normalise == "per_token":
+        return batch.token_counts
+    if normalise == "per_byte":
+        return batch.byte_counts
+    return [[1] * len(logprobs) for logprobs in batch.logprobs]

@@ -1,0 +1,160 @@
+"""How do models and questions become responses?  Run what the journal lacks, replay what was recorded, assemble in the protocol's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalspec.artifacts.journal import JobRecord
+from evalspec.artifacts.protocol import CheckpointIdentity, Protocol
+from evalspec.artifacts.questions import Question
+from evalspec.artifacts.report import LedgerEntry
+from evalspec.artifacts.responses import Responses
+from evalspec.artifacts.work import BenchmarkWork, WorkerEvent, WorkOrder, orders_of
+from evalspec.errors import InputError, ScoringError
+from evalspec.protocols import Executor, Journal, Progress, ProgressSink
+from evalspec.scoring.assemble import ModelRows, assemble, scored_rows
+from evalspec.scoring.decisions import CHECKED, check_questions
+from evalspec.scoring.replay import recorded_rows
+from evalspec.scoring.speeds import record_speed
+from evalspec.scoring.tables import RecordedTable
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringTask:
+    """What is to be scored: the protocol, the true questions behind its drawn ones in the same order, and where each model is found."""
+
+    protocol: Protocol
+    questions: Mapping[str, tuple[Question, ...]]
+    folders: Mapping[str, Path]
+    records: Mapping[str, Path]
+
+    def orders(self) -> tuple[WorkOrder, ...]:
+        """Return the work orders of all models that are scored here; raises InputError for a prompt that a question cannot fill."""
+        try:
+            return orders_of(self.protocol, self.questions, {model: str(folder) for model, folder in self.folders.items()})
+        except ValueError as error:
+            raise InputError(str(error), hint="change the prompt of the benchmark") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The responses, and how each job ran."""
+
+    responses: Responses
+    jobs: tuple[LedgerEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _BenchmarkRecord:
+    """What the journal holds of one model on one benchmark: its shards, and its self-check once the shards are complete."""
+
+    shards: tuple[JobRecord, ...]
+    check: JobRecord | None
+
+    @property
+    def complete(self) -> bool:
+        return self.check is not None and self.check.complete
+
+    @property
+    def answered(self) -> int:
+        return sum(record.answered for record in self.shards) + (self.check.answered if self.check else 0)
+
+
+def score(task: ScoringTask, executor: Executor, journal: Journal, progress: ProgressSink) -> Scored:
+    """Return the responses of all models; the same bytes whatever was scored now and whatever came from the journal.
+
+    Raises ScoringError when a model cannot be scored or answers are missing where the study allows none,
+    InputError for a recorded table that does not fit.
+    """
+    orders = task.orders()
+    tables = {path: RecordedTable.read(path) for path in sorted(set(task.records.values()))}
+    rows = {
+        (model.id, benchmark.id): recorded_rows(tables[task.records[model.id]], model, benchmark, task.questions[benchmark.id])
+        for model in task.protocol.models
+        if not isinstance(model.identity, CheckpointIdentity)
+        for benchmark in task.protocol.benchmarks
+    }
+    before = {(order.model, work.benchmark): _read(order, work, journal) for order in orders for work in order.works}
+    _run_missing(orders, before, executor, journal, progress)
+    after = {(order.model, work.benchmark): _read(order, work, journal) for order in orders for work in order.works}
+    for order in orders:
+        for work in order.works:
+            rows[order.model, work.benchmark] = _rows(order, work, after[order.model, work.benchmark], task.questions[work.benchmark])
+    _record_speeds(orders, before, after, executor, journal)
+    return Scored(assemble(task.protocol, task.questions, rows), tuple(_ledger(orders, before, after)))
+
+
+def _read(order: WorkOrder, work: BenchmarkWork, journal: Journal) -> _BenchmarkRecord:
+    shards = tuple(journal.read(order.key(work, shard).digest()) for shard in order.shards(work))
+    if not all(record.complete for record in shards):
+        return _BenchmarkRecord(shards, None)
+    again = check_questions(order, work, shards)
+    return _BenchmarkRecord(shards, journal.read(order.key(work, again, one_by_one=True).digest()))
+
+
+def _run_missing(
+    orders: Sequence[WorkOrder], before: Mapping[tuple[str, str], _BenchmarkRecord], executor: Executor, journal: Journal, progress: ProgressSink
+) -> None:
+    pending = [order for order in orders if not all(before[order.model, work.benchmark].complete for work in order.works)]
+    total = sum(len(work.questions) + min(len(work.questions), CHECKED) for order in orders for work in order.works)
+    done = sum(record.answered for record in before.values())
+    progress(Progress("scoring", done, total, "questions", "already in the journal" if done else ""))
+    if not pending:
+        return
+
+    def tell(event: WorkerEvent) -> None:
+        nonlocal done
+        done += event.questions
+        note = f"loading {event.model}" if event.kind == "loading" else f"{event.model} on {event.benchmark}"
+        warning = event.message if event.kind == "warning" else ""
+        if event.kind != "failed":
+            progress(Progress("scoring", done, total, "questions", note, warning))
+
+    executor.run(pending, journal.folder, tell)
+
+
+def _rows(order: WorkOrder, work: BenchmarkWork, record: _BenchmarkRecord, questions: Sequence[Question]) -> ModelRows:
+    if record.check is None or not record.complete:
+        raise ScoringError(
+            f"model '{order.model}' on benchmark '{work.benchmark}': the journal is not complete after scoring",
+            hint="run the same command again; it goes on from what is there",
+        )
+    return scored_rows(order, work, record.shards, record.check, questions)
+
+
+def _record_speeds(
+    orders: Sequence[WorkOrder],
+    before: Mapping[tuple[str, str], _BenchmarkRecord],
+    after: Mapping[tuple[str, str], _BenchmarkRecord],
+    executor: Executor,
+    journal: Journal,
+) -> None:
+    names = {device.id: device.name or device.kind for device in executor.devices()}
+    for order in orders:
+        for work in order.works:
+            known = {(shard.job, index) for shard in before[order.model, work.benchmark].shards for index in shard.batches}
+            shards = after[order.model, work.benchmark].shards
+            new = [batch for shard in shards for index, batch in shard.batches.items() if (shard.job, index) not in known]
+            record_speed(journal.folder, order, names.get(shards[-1].sessions[-1].device, shards[-1].sessions[-1].device), new)
+
+
+def _ledger(
+    orders: Sequence[WorkOrder], before: Mapping[tuple[str, str], _BenchmarkRecord], after: Mapping[tuple[str, str], _BenchmarkRecord]
+) -> Iterator[LedgerEntry]:
+    for order in orders:
+        for work in order.works:
+            earlier = before[order.model, work.benchmark].shards
+            for number, (was, now) in enumerate(zip(earlier, after[order.model, work.benchmark].shards, strict=True)):
+                batches = now.batches.values()
+                yield LedgerEntry(
+                    model=order.model,
+                    benchmark=work.benchmark,
+                    shard=number,
+                    device=now.sessions[-1].device,
+                    questions=now.answered,
+                    tokens=sum(batch.real_tokens for batch in batches),
+                    seconds=sum(batch.seconds for batch in batches),
+                    reused=was.answered,
+                )

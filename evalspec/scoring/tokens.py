@@ -1,0 +1,152 @@
+"""Which token ids does a model read, and which does it give probabilities to?
+
+Prompt and answer are tokenised together (the rule of lm-evaluation-harness: trailing spaces of the prompt belong to the answer). The ids that a
+tokenizer puts before a text are learnt from what it does to the text "x", never from its attributes, which can be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from evalspec.artifacts.work import Answer, AskedQuestion, BenchmarkWork, EncodedQuestion
+from evalspec.errors import ScoringError
+
+Tokenize = Callable[[list[str]], list[list[int]]]
+"""Texts to ids, with nothing added."""
+
+CLINGING = ("\n", "(", "[", "*", '"', "'", "`")
+"""Endings of a prompt after which an answer follows without a space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """How a model's tokenizer turns text into ids; `prefix` goes before every text, `context_length` is the most ids a row may have."""
+
+    model: str
+    tokenize: Tokenize
+    prefix: tuple[int, ...]
+    context_length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedWork:
+    """The questions of one benchmark as ids; `letters` are the ids of the letters when letters are scored."""
+
+    questions: tuple[EncodedQuestion, ...]
+    letters: tuple[tuple[str, int], ...]
+
+    @property
+    def first_ids(self) -> tuple[int, ...]:
+        """The first four ids of the first row: they show whether it begins with a BOS token, and with how many."""
+        return self.questions[0].rows[0][:4]
+
+
+def learn_prefix(plain: Sequence[int], full: Sequence[int]) -> tuple[int, ...]:
+    """Return the ids that a tokenizer puts before a text, from the same text without and with its special tokens.
+
+    >>> learn_prefix([87], [1, 87])
+    (1,)
+
+    Raises ValueError when the plain ids are not inside the full ones.
+    """
+    for start in range(len(full) - len(plain) + 1):
+        if list(full[start : start + len(plain)]) == list(plain):
+            return tuple(full[:start])
+    raise ValueError("the tokenizer's own encoding does not contain the text's ids")
+
+
+def encode_work(work: BenchmarkWork, vocabulary: Vocabulary) -> EncodedWork:
+    """Return the ids of every question; raises ScoringError for what the tokenizer or the model's context cannot carry."""
+    contexts, leads = zip(*(split_prompt(question.prompt) for question in work.questions), strict=True)
+    context_ids = vocabulary.tokenize(list(contexts))
+    texts = [lead + answer for question, lead in zip(work.questions, leads, strict=True) for answer in question.answers]
+    whole_ids = iter(vocabulary.tokenize([context + text for context, text in _paired(work.questions, contexts, texts)]))
+    letters: dict[str, int] = {}
+    encoded = []
+    for question, ids in zip(work.questions, context_ids, strict=True):
+        whole = [next(whole_ids) for _ in question.answers]
+        endings = _answer_ids(question, ids, whole, vocabulary.model, letters if work.scoring.method == "letter" else None)
+        encoded.append(_rows(vocabulary.prefix, ids, endings))
+    _refuse_too_long(work, encoded, vocabulary)
+    return EncodedWork(tuple(encoded), tuple(sorted(letters.items())))
+
+
+def split_prompt(prompt: str) -> tuple[str, str]:
+    r"""Return the prompt without trailing spaces, and what comes between it and an answer.
+
+    >>> split_prompt("Answer:"), split_prompt("Answer: "), split_prompt("Answer:\n")
+    (('Answer:', ' '), ('Answer:', ' '), ('Answer:\n', ''))
+    """
+    context = prompt.rstrip(" ")
+    spaces = prompt[len(context) :]
+    return context, spaces or ("" if context.endswith(CLINGING) else " ")
+
+
+def _paired(questions: Sequence[AskedQuestion], contexts: Sequence[str], texts: Sequence[str]) -> list[tuple[str, str]]:
+    repeated = [context for question, context in zip(questions, contexts, strict=True) for _ in question.answers]
+    return list(zip(repeated, texts, strict=True))
+
+
+def _answer_ids(
+    question: AskedQuestion, context: list[int], whole: list[list[int]], model: str, letters: dict[str, int] | None
+) -> list[tuple[int, ...]]:
+    """Return each answer's ids; with `letters`, each must be one id, the same for every question and no other letter's."""
+    endings = []
+    for number, (answer, ids) in enumerate(zip(question.answers, whole, strict=True), start=1):
+        ending = tuple(ids[len(context) :])
+        joined = ids[: len(context)] != context
+        if letters is None:
+            _check_option(question, number, model, joined=joined, empty=not ending or not answer.strip())
+        elif joined or len(ending) != 1 or letters.setdefault(answer, ending[0]) != ending[0]:
+            raise _no_letter(question, answer, model)
+        endings.append(ending)
+    if letters is not None and len(set(letters.values())) < len(letters):
+        raise _no_letter(question, "/".join(letters), model)
+    return endings
+
+
+def _check_option(question: AskedQuestion, number: int, model: str, *, joined: bool, empty: bool) -> None:
+    if empty:
+        raise ScoringError(
+            f"question '{question.name}': choice {number} is empty for the tokenizer of model '{model}'",
+            hint="give every choice a text with letters or digits",
+        )
+    if joined:
+        raise ScoringError(
+            f"question '{question.name}': for model '{model}' one token spans the end of the prompt and the start of choice {number}",
+            hint="end the prompt so that the choice begins a new word, as the default prompt does with 'Answer:'",
+        )
+
+
+def _no_letter(question: AskedQuestion, letter: str, model: str) -> ScoringError:
+    return ScoringError(
+        f"question '{question.name}': for model '{model}' the answer letter '{letter}' is not one token of its own after the prompt",
+        hint="score the texts of the choices instead: `scoring: {method: option}`, or end the prompt with 'Answer:'",
+    )
+
+
+def _rows(prefix: tuple[int, ...], context: list[int], endings: list[tuple[int, ...]]) -> EncodedQuestion:
+    """Return the rows: prompt and answer without the answer's last id, which nothing follows."""
+    while prefix and tuple(context[: len(prefix)]) == prefix:
+        context = context[len(prefix) :]
+    before = prefix + tuple(context)
+    rows: dict[tuple[int, ...], int] = {}
+    answers = []
+    for ending in endings:
+        row = rows.setdefault(before + ending[:-1], len(rows))
+        answers.append(Answer(row, len(before) - 1, ending))
+    return EncodedQuestion(tuple(rows), tuple(answers))
+
+
+def _refuse_too_long(work: BenchmarkWork, encoded: Sequence[EncodedQuestion], vocabulary: Vocabulary) -> None:
+    limit = vocabulary.context_length
+    if limit is None:
+        return
+    long = [(question.name, ids.longest) for question, ids in zip(work.questions, encoded, strict=True) if ids.longest > limit]
+    if long:
+        (name, tokens), others = long[0], f" (and {len(long) - 1} more)" if len(long) > 1 else ""
+        raise ScoringError(
+            f"question '{name}'{others} of benchmark '{work.benchmark}' has {tokens:,} tokens; model '{vocabulary.model}' reads at most {limit:,}",
+            hint="nothing is cut off silently: leave these questions out of the sample, or the model out of the study",
+        )

@@ -1,0 +1,229 @@
+"""Whom does the reader trust?  Keys that came to the reader by another way than the report: never the folder's own certificate."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from evalspec.errors import SigningError, UsageError
+from evalspec.signing.certificates import FINGERPRINT_PATTERN, fingerprint_of, holder_of, read_certificate
+from evalspec.signing.files import printable, write_atomically
+
+SIZE_LIMIT = 1024 * 1024
+DEPTH_LIMIT = 8
+LONGEST_NAME = 200
+SHAPE_HINT = "see docs/verification.md for the form of a trust file"
+HEADER = "# Keys whose signatures are trusted. Check each fingerprint with its owner over a second channel.\nsigners:\n"
+
+
+class TrustedSigner(BaseModel):
+    """A key that the reader has decided to trust, and from when to when."""
+
+    # Not strict: every scalar of the file arrives as text.
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=LONGEST_NAME)
+    fingerprint: str = Field(pattern=FINGERPRINT_PATTERN)
+    certificate: str
+    valid_from: AwareDatetime
+    valid_until: AwareDatetime
+    revoked_at: AwareDatetime | None = None
+
+    @model_validator(mode="after")
+    def _certificate_fits(self) -> Self:
+        found = fingerprint_of(read_certificate(self.certificate.encode()))
+        if found != self.fingerprint:
+            raise ValueError(f"the certificate's key has the fingerprint {found}, not {self.fingerprint}")
+        return self
+
+    @classmethod
+    def of(cls, certificate: x509.Certificate, *, name: str | None = None) -> Self:
+        """Return the entry for a certificate, under the name that it claims unless another is given."""
+        return cls(
+            name=(name or printable(holder_of(certificate)))[:LONGEST_NAME],
+            fingerprint=fingerprint_of(certificate),
+            certificate=certificate.public_bytes(serialization.Encoding.PEM).decode("ascii"),
+            valid_from=certificate.not_valid_before_utc,
+            valid_until=certificate.not_valid_after_utc,
+        )
+
+    def faults(self, times: tuple[datetime, ...]) -> Iterator[str]:
+        """Yield why the entry does not hold at one of the times, if so."""
+        if self.revoked_at is not None:
+            # Only an independent timestamp could show that a signature is older than the revocation.
+            yield f"the key was revoked on {_day(self.revoked_at)}, and nothing but its own word dates this signature"
+        yield from _outside(self.valid_from, self.valid_until, times, what="the trust in this key")
+        certificate = read_certificate(self.certificate.encode())
+        yield from _certificate_faults(certificate, times)
+
+
+class _TrustFile(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    signers: tuple[TrustedSigner, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _each_key_once(self) -> Self:
+        for fingerprint, count in Counter(signer.fingerprint for signer in self.signers).items():
+            if count > 1:
+                raise ValueError(f"the fingerprint {fingerprint} stands there {count} times")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a signer is trusted, under which name, and why not; `first_use` when trust begins with this very signature."""
+
+    trusted: bool
+    name: str
+    reasons: tuple[str, ...] = ()
+    first_use: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What the reader trusts: entries of a trust file, bare fingerprints, and whether an unknown name is remembered on first use."""
+
+    entries: tuple[TrustedSigner, ...] = ()
+    fingerprints: frozenset[str] = frozenset()
+    memory: Path | None = None
+
+    @classmethod
+    def from_file(cls, path: Path) -> Self:
+        """Trust the signers of a trust file (`--trust FILE`); raises SigningError when it cannot be read."""
+        return cls(entries=read_trust(path))
+
+    @classmethod
+    def in_fingerprint(cls, fingerprint: str) -> Self:
+        """Trust one key by its fingerprint (`--fingerprint FP`); raises UsageError when it is none."""
+        padded = fingerprint.strip().rstrip("=") + "="
+        if not re.fullmatch(FINGERPRINT_PATTERN, padded):
+            raise UsageError(
+                f"{printable(fingerprint)!r} is not a fingerprint", hint="copy it as `evalspec keygen` prints it: SHA256: and 44 characters"
+            )
+        return cls(fingerprints=frozenset({padded}))
+
+    @classmethod
+    def on_first_use(cls, memory: Path) -> Self:
+        """Trust each name's first key and remember it in a file of the form of a trust file (`--tofu`)."""
+        return cls(entries=read_trust(memory) if memory.exists() else (), memory=memory)
+
+    def judge(self, certificate: x509.Certificate, *, signed_at: datetime, now: datetime) -> Judgement:
+        """Say whether the holder of this certificate is trusted to have signed at the time claimed and still is."""
+        fingerprint, claimed_name = fingerprint_of(certificate), printable(holder_of(certificate))[:LONGEST_NAME]
+        times = (signed_at, now)
+        known = {entry.fingerprint: entry for entry in self.entries}.get(fingerprint)
+        if known is not None:
+            faults = tuple(known.faults(times))
+            return Judgement(not faults, known.name, faults)
+        faults = tuple(_certificate_faults(certificate, times))
+        if fingerprint in self.fingerprints:
+            return Judgement(not faults, claimed_name, faults)
+        if self.memory is not None and not self._knows_name(claimed_name):
+            return Judgement(not faults, claimed_name, faults, first_use=not faults)
+        return Judgement(trusted=False, name=claimed_name, reasons=(self._why_not(fingerprint, claimed_name),))
+
+    def _knows_name(self, name: str) -> bool:
+        return any(entry.name.casefold() == name.casefold() for entry in self.entries)
+
+    def _why_not(self, fingerprint: str, name: str) -> str:
+        if not self.entries and not self.fingerprints:
+            return "no trust anchor was given, so the name in the certificate is only a claim: give --trust FILE, --fingerprint or --tofu"
+        if self._knows_name(name):
+            return f"{name!r} is known with another key: whoever signed with {fingerprint} may only have copied the name"
+        return f"the key {fingerprint} is not among the trusted ones"
+
+
+def read_trust(path: Path) -> tuple[TrustedSigner, ...]:
+    """Return the entries of a trust file; raises SigningError with the first fault."""
+    try:
+        if path.stat().st_size > SIZE_LIMIT:
+            raise SigningError(f"the trust file {path} is larger than {SIZE_LIMIT} bytes", hint=SHAPE_HINT)
+        return _parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SigningError(f"the trust file {path} cannot be read: {error.strerror}", hint=SHAPE_HINT) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise SigningError(f"the trust file {path} is not right at {place or 'the top'}: {first['msg']}", hint=SHAPE_HINT) from error
+    except (ValueError, yaml.YAMLError) as error:
+        raise SigningError(f"the trust file {path} is not right: {error}", hint=SHAPE_HINT) from error
+
+
+def write_trust(path: Path, entries: Iterable[TrustedSigner]) -> None:
+    """Append entries whose key is not in the trust file yet; what stands there stays as it is.
+
+    Raises SigningError when the file cannot be read or written.
+    """
+    present = read_trust(path) if path.exists() else ()
+    known = {entry.fingerprint for entry in present}
+    added = tuple({entry.fingerprint: entry for entry in entries if entry.fingerprint not in known}.values())
+    if not added:
+        return
+    text = (path.read_text(encoding="utf-8").rstrip("\n") + "\n") if present else HEADER
+    text += yaml.dump([entry.model_dump(mode="json", exclude_none=True) for entry in added], Dumper=_BlockDumper, sort_keys=False, allow_unicode=True)
+    try:
+        fits = _parse(text) == (*present, *added)
+    except (ValueError, yaml.YAMLError):
+        fits = False
+    if not fits:
+        raise SigningError(f"nothing can be appended to {path} as it is laid out", hint="put its list of signers last, as unindented block entries")
+    write_atomically(path, text.encode())
+
+
+class _PlainLoader(yaml.BaseLoader):
+    """YAML with text as its only scalar; duplicate keys are refused."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
+        keys = [self.construct_object(key) for key, _ in node.value]
+        for key, count in Counter(key for key in keys if isinstance(key, str)).items():
+            if count > 1:
+                raise ValueError(f"the key {key!r} stands twice near line {node.start_mark.line + 1}")
+        return super().construct_mapping(node, deep=deep)
+
+
+class _BlockDumper(yaml.SafeDumper):
+    """Writes certificates as block text."""
+
+    def represent_str(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_BlockDumper.add_representer(str, _BlockDumper.represent_str)
+
+
+def _parse(text: str) -> tuple[TrustedSigner, ...]:
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.BaseLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 0
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None):
+            raise ValueError(f"anchors, aliases and tags are not allowed (line {line})")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH_LIMIT:
+            raise ValueError(f"nested deeper than {DEPTH_LIMIT} levels (line {line})")
+    return _TrustFile.model_validate(yaml.load(text, Loader=_PlainLoader)).signers  # noqa: S506 - a loader that makes only text, lists and mappings
+
+
+def _certificate_faults(certificate: x509.Certificate, times: tuple[datetime, ...]) -> Iterator[str]:
+    return _outside(certificate.not_valid_before_utc, certificate.not_valid_after_utc, times, what="the certificate")
+
+
+def _outside(start: datetime, end: datetime, times: tuple[datetime, ...], *, what: str) -> Iterator[str]:
+    if any(time < start for time in times):
+        yield f"{what} begins only on {_day(start)}"
+    if any(time > end for time in times):
+        yield f"{what} ended on {_day(end)}"
+
+
+def _day(time: datetime) -> str:
+    return time.astimezone(UTC).date().isoformat()

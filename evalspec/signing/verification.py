@@ -1,0 +1,112 @@
+"""What did checking a sealed report find?  The outcome, every fault by name, and the bytes that may be relied on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import JsonValue
+
+from evalspec.artifacts.base import Artifact, Digest, sha256_hex
+from evalspec.errors import SigningError
+from evalspec.signing.files import read_regular
+from evalspec.signing.statement import Statement
+from evalspec.signing.strict_json import parse_strictly
+
+MOST_PATHS = 20
+
+
+class Problem(Artifact):
+    """One reason why content is not as it was signed."""
+
+    kind: Literal["ALTERED", "MISSING", "UNLISTED", "SYMLINK", "SPECIAL", "SIGNATURE", "STATEMENT", "PDF"]
+    name: str
+    detail: str = ""
+    paths: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Render as one line, such as `ALTERED findings.json: signed 15aa8b… found 4eecd9…`, and one more per differing JSON path."""
+        separator = " " if self.detail.startswith("(") else ": "
+        return "\n  differs at ".join((self.kind + " " + self.name + (separator + self.detail if self.detail else ""), *self.paths))
+
+
+class SignerIdentity(Artifact):
+    """Who signed: the name is the reader's own for a trusted key, and only the certificate's claim for any other."""
+
+    name: str
+    fingerprint: str
+
+
+class Attachment(Artifact):
+    """A file inside the PDF."""
+
+    name: str
+    sha256: Digest
+    size: int
+
+
+class Verification(Artifact):
+    """The result of `verify`.
+
+    `reasons` say why the signer is not trusted or what could not be checked; `notes` are worth knowing and change no outcome.
+    """
+
+    outcome: Literal["intact", "altered", "unchecked"]
+    trusted: bool = False
+    signer: SignerIdentity | None = None
+    problems: tuple[Problem, ...] = ()
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    statement: Statement | None = None
+    attachments: tuple[Attachment, ...] = ()
+
+    @property
+    def exit_code(self) -> Literal[0, 1, 3, 4]:
+        """0 intact and trusted, 1 altered, 3 could not be checked, 4 intact but the signer is not trusted."""
+        if self.outcome == "altered":
+            return 1
+        if self.outcome == "unchecked":
+            return 3
+        return 0 if self.trusted else 4
+
+    def read_verified(self, folder: Path, name: str) -> bytes:
+        """Return a file's bytes if they are the signed ones at this moment; raises SigningError otherwise."""
+        signed = self.statement.digests.get(name) if self.statement else None
+        if signed is None:
+            raise SigningError(f"{name} is not among the files that a verified signature covers")
+        content = read_regular(folder, name)
+        if sha256_hex(content) != signed:
+            raise SigningError(f"{name} is not as it was signed: signed {signed}, found {sha256_hex(content)}")
+        return content
+
+
+def differing_paths(signed: bytes, found: bytes) -> tuple[str, ...]:
+    """Return JSON pointers (RFC 6901) at which two JSON texts differ, the first twenty; none when one of them cannot be read."""
+    try:
+        paths = _differences(parse_strictly(signed, limit=len(signed)), parse_strictly(found, limit=len(found)))
+    except ValueError:
+        return ()
+    if len(paths) > MOST_PATHS:
+        return (*paths[:MOST_PATHS], f"{len(paths) - MOST_PATHS} more places")
+    return tuple(paths)
+
+
+def _differences(signed: JsonValue, found: JsonValue) -> list[str]:
+    paths: list[str] = []
+    pending: list[tuple[str, JsonValue, JsonValue]] = [("", signed, found)]
+    while pending:
+        pointer, first, second = pending.pop()
+        if isinstance(first, dict) and isinstance(second, dict):
+            paths.extend(f"{pointer}/{_token(key)}" for key in first.keys() ^ second.keys())
+            pending.extend((f"{pointer}/{_token(key)}", first[key], second[key]) for key in first.keys() & second.keys())
+        elif isinstance(first, list) and isinstance(second, list):
+            shorter, longer = sorted((len(first), len(second)))
+            paths.extend(f"{pointer}/{position}" for position in range(shorter, longer))
+            pending.extend((f"{pointer}/{position}", *pair) for position, pair in enumerate(zip(first, second, strict=False)))
+        elif type(first) is not type(second) or first != second:
+            paths.append(pointer or "/")
+    return sorted(paths)
+
+
+def _token(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,60 @@
+"""What changes when the questions asked are a large part of all that there are?
+
+Assumption: questions were drawn from the pool without replacement, each set of them equally likely.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numpy.typing import ArrayLike
+
+from evalspec.statistics.arguments import require_count, require_scores
+
+
+def finite_correction(questions: int, pool: int) -> float:
+    """Factor sqrt(1 - n / N) for a standard error when the target is this pool, not a population that it stands for.
+
+    Raises
+    ------
+    ValueError
+        When more questions were asked than the pool holds, or none.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., section 2.6.
+
+    Examples
+    --------
+    >>> round(finite_correction(2000, 14042), 3)
+    0.926
+    """
+    require_count("questions", questions, minimum=1)
+    if require_count("pool", pool) < questions:
+        raise ValueError(f"questions must not exceed the pool; got {questions} of {pool}")
+    return math.sqrt(1.0 - questions / pool)
+
+
+def subsample_deviation(scores: ArrayLike, size: int) -> float:
+    """Standard deviation of the mean of ``size`` scores drawn without replacement from these.
+
+    At half of an even number of scores it is exactly their standard error by the central limit theorem.
+
+    Raises
+    ------
+    ValueError
+        With fewer than two scores, or a size outside 1 to their number.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., theorem 2.2.
+
+    Examples
+    --------
+    >>> round(subsample_deviation([1, 1, 1, 0], 2), 4)
+    0.25
+    """
+    values = require_scores("scores", scores, minimum=2)
+    if require_count("size", size, minimum=1) > values.size:
+        raise ValueError(f"size must not exceed the number of scores; got {size} of {values.size}")
+    return float(values.std(ddof=1)) / math.sqrt(size) * finite_correction(size, values.size)

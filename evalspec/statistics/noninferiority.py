@@ -1,0 +1,144 @@
+"""Is a candidate no worse than a baseline, or as good as equal to it, up to a margin named beforehand?
+
+Assumption: both answered the same questions, which are independent draws. The candidate is the first model. "Not significantly
+different" never passes here: too few questions cannot clear a margin.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import ndtr, ndtri
+
+from evalspec.statistics.arguments import require_fraction
+from evalspec.statistics.differences import PairedCounts, paired_difference, restricted_only_second, tango, tango_statistic
+from evalspec.statistics.proportions import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class NonInferiority:
+    """A one-sided score test against a margin; ``lower_bound`` lies above ``-margin`` exactly when ``passed``."""
+
+    difference: float
+    statistic: float
+    p_value: float
+    lower_bound: float
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalence:
+    """Two one-sided score tests; ``interval``, of level 1 - 2 alpha, lies inside the margins exactly when ``passed``."""
+
+    difference: float
+    p_value: float
+    interval: Interval
+    passed: bool
+
+
+def noninferiority(counts: PairedCounts, margin: float, *, alpha: float = 0.025) -> NonInferiority:
+    """Score test of H0: the candidate is worse by ``margin`` or more.
+
+    Parameters
+    ----------
+    counts
+        The paired 2x2 table, candidate first.
+    margin
+        Largest acceptable loss of accuracy, as a proportion in (0, 1).
+    alpha
+        One-sided level.
+
+    Raises
+    ------
+    ValueError
+        For an impossible margin or level.
+
+    References
+    ----------
+    Tango (1998), Stat. Med. 17, 891-908. Nam (1997), Biometrics 53, 1422-1430, doi:10.2307/2533508.
+    Liu, Hsueh, Hsieh and Chen (2002), Stat. Med. 21, 231-245, doi:10.1002/sim.1012.
+
+    Examples
+    --------
+    >>> noninferiority(PairedCounts(1217, 182, 219, 382), 0.05).passed
+    True
+    >>> noninferiority(PairedCounts(30, 0, 0, 10), 0.05).passed
+    False
+    """
+    require_fraction("margin", margin)
+    statistic = tango_statistic(counts, -margin)
+    p_value = float(ndtr(-statistic))
+    bound = tango(counts, level=1.0 - 2.0 * _one_sided(alpha)).low
+    return NonInferiority(paired_difference(counts), statistic, p_value, bound, bool(statistic > -ndtri(alpha)))
+
+
+def equivalence(counts: PairedCounts, margin: float, *, alpha: float = 0.05) -> Equivalence:
+    """Two one-sided score tests of H0: the models differ by ``margin`` or more, in either direction.
+
+    Parameters
+    ----------
+    counts, margin, alpha
+        As `noninferiority`; the p-value is the larger of the two one-sided ones.
+
+    Raises
+    ------
+    ValueError
+        For an impossible margin or level.
+
+    References
+    ----------
+    Schuirmann (1987), J. Pharmacokinet. Biopharm. 15, 657-680, doi:10.1007/BF01068419. Liu et al. (2002), as `noninferiority`.
+
+    Examples
+    --------
+    >>> equivalence(PairedCounts(1217, 200, 201, 382), 0.05).passed
+    True
+    """
+    forward = noninferiority(counts, margin, alpha=alpha)
+    backward = noninferiority(counts.swapped(), margin, alpha=alpha)
+    interval = Interval(forward.lower_bound, -backward.lower_bound)
+    p_value = max(forward.p_value, backward.p_value)
+    return Equivalence(forward.difference, p_value, interval, forward.passed and backward.passed)
+
+
+def noninferiority_questions(
+    discordance: float, difference: float, margin: float, *, power: float = 0.8, alpha: float = 0.025
+) -> float:
+    """Number of questions at which `noninferiority` passes with probability ``power``, by normal approximation, not rounded.
+
+    Parameters
+    ----------
+    discordance, difference
+        Expected share of discordant questions, and true difference candidate minus baseline, above ``-margin``.
+    margin, alpha
+        As `noninferiority`.
+
+    Raises
+    ------
+    ValueError
+        When the true difference is not above ``-margin``, or an argument is impossible.
+
+    References
+    ----------
+    Nam (1997), Biometrics 53, 1422-1430, doi:10.2307/2533508. Tango (1998), Stat. Med. 17, 891-908.
+
+    Examples
+    --------
+    >>> math.ceil(noninferiority_questions(0.2, 0.0, 0.05))
+    644
+    """
+    require_fraction("margin", margin)
+    if not (abs(difference) <= discordance <= 1.0 and difference > -margin):
+        raise ValueError(f"needs |difference| <= discordance <= 1 and difference > -margin; got {difference}, {discordance}, {margin}")
+    only_first, only_second = (discordance + difference) / 2.0, (discordance - difference) / 2.0
+    null_variance = 2.0 * restricted_only_second(only_first, only_second, -margin) - margin * (1.0 + margin)
+    z_alpha, z_power = -ndtri(_one_sided(alpha)), ndtri(require_fraction("power", power))
+    root = z_alpha * math.sqrt(null_variance) + z_power * math.sqrt(discordance - difference * difference)
+    return float((root / (difference + margin)) ** 2)
+
+
+def _one_sided(alpha: float) -> float:
+    if not 0.0 < alpha < 0.5:
+        raise ValueError(f"alpha must lie strictly between 0 and 0.5; got {alpha!r}")
+    return alpha

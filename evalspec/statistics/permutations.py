@@ -1,0 +1,127 @@
+"""How often would chance alone, by flipping signs or reshuffling, give a difference as large as the one seen?
+
+A p-value by random draws counts the data themselves as one draw, so it is never 0; it counts ties with the data as "as large".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evalspec.statistics.arguments import FloatArray, require_count, require_scores
+
+MOST_ENUMERATED = 1 << 20
+"""Exact tests refuse to enumerate more arrangements than this."""
+
+_TIE = 1e-12
+"""Sums that differ by rounding only must count as ties; relative to the sum of sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonteCarloP:
+    """A p-value estimated from random draws, (r + 1) / (R + 1), and its Monte Carlo standard error."""
+
+    p_value: float
+    standard_error: float
+    draws: int
+
+
+def sign_flip(differences: ArrayLike, *, draws: int, rng: np.random.Generator) -> MonteCarloP:
+    """Two-sided Monte Carlo sign-flip test of H0: differences are symmetric about 0.
+
+    Parameters
+    ----------
+    differences
+        First minus second, shape (Q,), independent, scores of any kind.
+    draws, rng
+        Number of random flips, and where they come from.
+
+    Raises
+    ------
+    ValueError
+        When a difference is missing or there is no draw.
+
+    References
+    ----------
+    Phipson and Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585.
+
+    Examples
+    --------
+    >>> sign_flip([0.0, 0.0], draws=99, rng=np.random.default_rng(1)).p_value
+    1.0
+    """
+    values = require_scores("differences", differences)
+    require_count("draws", draws, minimum=1)
+    threshold = _threshold(values)
+    as_large = 0
+    for start in range(0, draws, 1024):
+        signs = rng.integers(0, 2, size=(min(1024, draws - start), values.size), dtype=np.int8)
+        as_large += int(np.count_nonzero(np.abs((2.0 * signs - 1.0) @ values) >= threshold))
+    p_value = (as_large + 1) / (draws + 1)
+    return MonteCarloP(p_value, math.sqrt(p_value * (1.0 - p_value) / draws), draws)
+
+
+def sign_flip_exact(differences: ArrayLike) -> float:
+    """Exact two-sided sign-flip p-value over all arrangements of at most 20 differences that are not 0.
+
+    Raises
+    ------
+    ValueError
+        When a difference is missing, or more than 20 are not 0.
+
+    References
+    ----------
+    Fisher (1935), The Design of Experiments, section 21.
+
+    Examples
+    --------
+    >>> sign_flip_exact([1, 2, 3, 0])
+    0.25
+    """
+    values = require_scores("differences", differences)
+    values = values[values != 0.0]
+    if 1 << values.size > MOST_ENUMERATED:
+        raise ValueError(f"at most 20 differences other than 0 can be enumerated; got {values.size}: use sign_flip")
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums + value, sums - value])
+    return float(np.mean(np.abs(sums) >= _threshold(values)))
+
+
+def reshuffle_exact(first: ArrayLike, second: ArrayLike) -> float:
+    """Exact two-sided permutation p-value of a difference in means of two independent samples.
+
+    Null hypothesis: all scores are exchangeable between the samples.
+
+    Raises
+    ------
+    ValueError
+        When a score is missing or there are more than about a million arrangements.
+
+    References
+    ----------
+    Pitman (1937), Suppl. J. R. Stat. Soc. 4, 119-130, doi:10.2307/2984124.
+
+    Examples
+    --------
+    >>> reshuffle_exact([3, 5, 0], [4, 0, 1])
+    0.8
+    """
+    a, b = require_scores("first", first), require_scores("second", second)
+    pooled = np.concatenate([a, b])
+    arrangements = math.comb(pooled.size, a.size)
+    if arrangements > MOST_ENUMERATED:
+        raise ValueError(f"at most {MOST_ENUMERATED} arrangements can be enumerated; got {arrangements}")
+    sums = np.array([pooled[list(chosen)].sum() for chosen in combinations(range(pooled.size), a.size)])
+    # A sum's distance from its expectation orders arrangements as the difference in means does.
+    expected = pooled.sum() * a.size / pooled.size
+    slack = _TIE * float(np.abs(pooled).sum())
+    return float(np.mean(np.abs(sums - expected) >= abs(a.sum() - expected) - slack))
+
+
+def _threshold(values: FloatArray) -> float:
+    return abs(float(values.sum())) - _TIE * float(np.abs(values).sum())

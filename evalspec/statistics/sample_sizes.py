@@ -1,0 +1,151 @@
+"""How many questions does a comparison need, by the closed formulas in use?
+
+They plan asymptotic tests. `evalspec.statistics.paired_power` plans the exact and mid-p tests without approximation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import ndtri
+
+from evalspec.statistics.arguments import require_fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """Normal quantiles that stand for alpha (two-sided) and power in a sample-size formula."""
+
+    alpha: float
+    power: float
+
+    @classmethod
+    def of(cls, alpha: float, power: float) -> Quantiles:
+        """Quantiles of a two-sided level and a power."""
+        return cls(float(-ndtri(require_fraction("alpha", alpha) / 2.0)), float(ndtri(require_fraction("power", power))))
+
+
+ROUNDED = Quantiles(1.96, 0.84)
+"""The two-digit quantiles of 0.05 and 0.8 that published plans often print."""
+
+
+def simple_questions(discordance: float, difference: float, *, quantiles: Quantiles = ROUNDED) -> float:
+    """Number of paired questions by the simple formula (z_alpha + z_power)^2 q / D^2, not rounded.
+
+    Raises
+    ------
+    ValueError
+        When the difference is 0 or exceeds the discordance.
+
+    References
+    ----------
+    Connor (1987), Biometrics 43, 207-211, of which this is the limit for a small difference.
+
+    Examples
+    --------
+    >>> round(simple_questions(0.2, 0.0185))
+    4581
+    """
+    _require_setting(discordance, difference)
+    return (quantiles.alpha + quantiles.power) ** 2 * discordance / difference**2
+
+
+def miettinen_questions(discordance: float, difference: float, *, power: float = 0.8, alpha: float = 0.05) -> float:
+    """Number of paired questions by Miettinen's unconditional formula, not rounded.
+
+    Raises
+    ------
+    ValueError
+        When the difference is 0 or exceeds the discordance, or a level is impossible.
+
+    References
+    ----------
+    Miettinen (1968), Biometrics 24, 339-352, doi:10.2307/2528039, as given by Lachin (1992), Stat. Med. 11, 1239-1251.
+
+    Examples
+    --------
+    >>> round(miettinen_questions(0.2, 0.05), 1)
+    618.4
+    """
+    _require_setting(discordance, difference)
+    z = Quantiles.of(alpha, power)
+    q, square = discordance, difference**2
+    return (z.alpha * q + z.power * math.sqrt(q * q - square * (3.0 + q) / 4.0)) ** 2 / (q * square)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedVariance:
+    """What makes a paired difference of mean scores vary from question to question (Miller's omega and sigmas).
+
+    ``between`` is the variance, over questions, of the difference of expected scores; ``first_within`` and ``second_within`` are
+    the mean variances of one answer given the question; the repeats are answers drawn per question and model.
+    """
+
+    between: float
+    first_within: float = 0.0
+    second_within: float = 0.0
+    first_repeats: float = 1.0
+    second_repeats: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not min(self.between, self.first_within, self.second_within) >= 0.0:
+            raise ValueError(f"variances must not be negative; got {self}")
+        if not min(self.first_repeats, self.second_repeats) >= 1.0:
+            raise ValueError(f"repeats must be at least 1; got {self}")
+
+    @property
+    def total(self) -> float:
+        """Variance of one question's difference of mean scores."""
+        return self.between + self.first_within / self.first_repeats + self.second_within / self.second_repeats
+
+
+def miller_questions(variance: PairedVariance, difference: float, *, power: float = 0.8, alpha: float = 0.05) -> float:
+    """Number of paired questions for mean scores of any kind, not rounded; multiply by the design effect for clusters.
+
+    Raises
+    ------
+    ValueError
+        When the difference is 0 or a level is impossible.
+
+    References
+    ----------
+    Miller (2024), arXiv:2411.00640, section 5.
+
+    Examples
+    --------
+    >>> round(miller_questions(PairedVariance(1 / 9), 0.03))
+    969
+    """
+    if not abs(difference) > 0.0:
+        raise ValueError(f"difference must not be 0: no number of questions detects it; got {difference!r}")
+    z = Quantiles.of(alpha, power)
+    return (z.alpha + z.power) ** 2 * variance.total / difference**2
+
+
+def miller_detectable_difference(variance: PairedVariance, questions: int, *, power: float = 0.8, alpha: float = 0.05) -> float:
+    """Smallest difference of mean scores detected with probability ``power``, by normal approximation.
+
+    Raises
+    ------
+    ValueError
+        When there is no question or a level is impossible.
+
+    References
+    ----------
+    Miller (2024), arXiv:2411.00640, section 5.
+
+    Examples
+    --------
+    >>> round(miller_detectable_difference(PairedVariance(1 / 9), 500), 4)
+    0.0418
+    """
+    if questions < 1:
+        raise ValueError(f"questions must be at least 1; got {questions}")
+    z = Quantiles.of(alpha, power)
+    return (z.alpha + z.power) * math.sqrt(variance.total / questions)
+
+
+def _require_setting(discordance: float, difference: float) -> None:
+    if not 0.0 < abs(difference) <= discordance <= 1.0:
+        raise ValueError(f"needs 0 < |difference| <= discordance <= 1; got difference {difference!r} and discordance {discordance!r}")

@@ -1,0 +1,145 @@
+"""By how much do two models differ when each answered its own, independent set of questions?
+
+Assumption: two independent samples of independent 0/1 scores. Where both answered the same questions, the paired functions of
+`evalspec.statistics.differences` use more of the evidence.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import ndtr
+
+from evalspec.statistics.arguments import bisect, require_count, two_sided_z
+from evalspec.statistics.proportions import Interval, wilson
+
+
+@dataclass(frozen=True, slots=True)
+class TwoSamples:
+    """Successes and trials of two independent samples."""
+
+    first_successes: int
+    first_trials: int
+    second_successes: int
+    second_trials: int
+
+    def __post_init__(self) -> None:
+        for name in ("first", "second"):
+            trials = require_count(f"{name}_trials", getattr(self, f"{name}_trials"), minimum=1)
+            successes = require_count(f"{name}_successes", getattr(self, f"{name}_successes"))
+            if successes > trials:
+                raise ValueError(f"{name}_successes must not exceed {name}_trials; got {successes} of {trials}")
+
+    @property
+    def first(self) -> float:
+        """First proportion."""
+        return self.first_successes / self.first_trials
+
+    @property
+    def second(self) -> float:
+        """Second proportion."""
+        return self.second_successes / self.second_trials
+
+
+@dataclass(frozen=True, slots=True)
+class ZTest:
+    """A standard normal statistic and its two-sided p-value."""
+
+    statistic: float
+    p_value: float
+
+
+def two_sample_z(samples: TwoSamples) -> ZTest:
+    """Pooled z test of H0: both proportions are equal; statistic 0 and p-value 1 when nothing varies.
+
+    References
+    ----------
+    Pearson (1900), Philos. Mag. 50, 157-175 (the chi-square test, of which this is the root).
+
+    Examples
+    --------
+    >>> round(two_sample_z(TwoSamples(1436, 2000, 1399, 2000)).p_value, 4)
+    0.1979
+    """
+    n1, n2 = samples.first_trials, samples.second_trials
+    pooled = (samples.first_successes + samples.second_successes) / (n1 + n2)
+    variance = pooled * (1.0 - pooled) * (1.0 / n1 + 1.0 / n2)
+    statistic = (samples.first - samples.second) / math.sqrt(variance) if variance > 0.0 else 0.0
+    return ZTest(statistic, min(1.0, 2.0 * float(ndtr(-abs(statistic)))))
+
+
+def newcombe_independent(samples: TwoSamples, *, level: float = 0.95) -> Interval:
+    """Newcombe's hybrid score interval of the difference (his method 10 for independent samples).
+
+    Raises
+    ------
+    ValueError
+        For an impossible level.
+
+    References
+    ----------
+    Newcombe (1998), Stat. Med. 17, 873-890, doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I.
+
+    Examples
+    --------
+    >>> round(newcombe_independent(TwoSamples(63, 93, 38, 92)).low, 4)
+    0.1212
+    """
+    first = wilson(samples.first_successes, samples.first_trials, level=level)
+    second = wilson(samples.second_successes, samples.second_trials, level=level)
+    difference = samples.first - samples.second
+    below = math.hypot(samples.first - first.low, second.high - samples.second)
+    above = math.hypot(first.high - samples.first, samples.second - second.low)
+    return Interval(max(-1.0, difference - below), min(1.0, difference + above))
+
+
+def miettinen_nurminen(samples: TwoSamples, *, level: float = 0.95) -> Interval:
+    """Miettinen and Nurminen's score interval of the difference.
+
+    Raises
+    ------
+    ValueError
+        For an impossible level.
+
+    References
+    ----------
+    Miettinen and Nurminen (1985), Stat. Med. 4, 213-226, doi:10.1002/sim.4780040211.
+
+    Examples
+    --------
+    >>> round(miettinen_nurminen(TwoSamples(63, 93, 38, 92)).low, 4)
+    0.1216
+    """
+    z = two_sided_z(level)
+    estimate = samples.first - samples.second
+    edge = math.nextafter(1.0, 0.0)
+    low = -1.0 if estimate <= -edge else bisect(lambda delta: _score(samples, delta) - z, -edge, estimate)
+    high = 1.0 if estimate >= edge else bisect(lambda delta: _score(samples, delta) + z, estimate, edge)
+    return Interval(low, high)
+
+
+def _score(samples: TwoSamples, delta: float) -> float:
+    n1, n2 = samples.first_trials, samples.second_trials
+    second = _restricted_second(samples, delta)
+    first = min(1.0, max(0.0, second + delta))
+    total = n1 + n2
+    variance = (first * (1.0 - first) / n1 + second * (1.0 - second) / n2) * total / (total - 1.0)
+    excess = samples.first - samples.second - delta
+    if variance > 0.0:
+        return excess / math.sqrt(variance)
+    return 0.0 if excess == 0.0 else math.copysign(math.inf, excess)
+
+
+def _restricted_second(samples: TwoSamples, delta: float) -> float:
+    """Maximum-likelihood second proportion at a fixed difference: the cubic of Miettinen and Nurminen (1985), appendix I."""
+    n1, n2 = samples.first_trials, samples.second_trials
+    x1, x2 = samples.first_successes, samples.second_successes
+    l3, l0 = n1 + n2, x2 * delta * (1.0 - delta)
+    l2 = (n1 + 2 * n2) * delta - l3 - x1 - x2
+    l1 = (n2 * delta - l3 - 2 * x2) * delta + x1 + x2
+    q = l2**3 / (3.0 * l3) ** 3 - l1 * l2 / (6.0 * l3**2) + l0 / (2.0 * l3)
+    p = math.copysign(math.sqrt(max((l2 / (3.0 * l3)) ** 2 - l1 / (3.0 * l3), 0.0)), q)
+    ratio = 0.0 if p == 0.0 else min(1.0, max(-1.0, q / p**3))
+    root = 2.0 * p * math.cos((math.pi + math.acos(ratio)) / 3.0) - l2 / (3.0 * l3)
+    return min(1.0, max(0.0, root))

@@ -1,0 +1,1 @@
+"""The two tables of a run, responses and questions, as Parquet bytes."""

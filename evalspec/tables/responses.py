@@ -1,0 +1,197 @@
+"""How do responses stand in responses.parquet?  One row per benchmark, model, question and repeat, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.artifacts.base import Artifact, Digest, Identifier
+from evalspec.artifacts.protocol import Protocol
+from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses
+from evalspec.artifacts.study import MissingRule
+from evalspec.tables.parquet import table_from_bytes, table_to_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PLAIN_COLUMNS = ("benchmark", "model", "question", "repeat", "score", "reason", "subject", "weight")
+REASONS = {reason.name.lower(): reason for reason in Reason if reason}
+Cells = NDArray[Any]  # Any: a column holds texts, numbers or lists
+
+
+class BenchmarkShape(Artifact):
+    """What the rows of one benchmark do not say themselves."""
+
+    benchmark: Identifier
+    models: tuple[Identifier, ...]
+    questions: int
+    repeats: int
+    choices: int | None
+    missing: MissingRule
+    strata: bool
+
+
+class ResponsesHeader(Artifact):
+    """The metadata of responses.parquet."""
+
+    format: Literal[1] = 1
+    protocol_sha256: Digest
+    benchmarks: tuple[BenchmarkShape, ...]
+    origins: tuple[Origin, ...]
+
+
+def withheld(responses: Responses, protocol: Protocol) -> Responses:
+    """Return the responses without choices and log-probabilities where a benchmark discloses nothing: beside the score they tell the key."""
+    hidden = {benchmark.id for benchmark in protocol.benchmarks if benchmark.disclosure == "none"}
+
+    def reduced(entry: BenchmarkResponses) -> BenchmarkResponses:
+        return replace(entry, choices=np.full_like(entry.choices, -1), logprobs=None) if entry.benchmark in hidden else entry
+
+    return replace(responses, benchmarks=tuple(reduced(entry) for entry in responses.benchmarks))
+
+
+def responses_to_parquet(responses: Responses) -> bytes:
+    """Return the table; the same responses give the same bytes."""
+    import pyarrow as pa  # noqa: PLC0415 - costs half a second, and most commands read no table
+
+    header = ResponsesHeader(
+        protocol_sha256=responses.protocol_sha256,
+        benchmarks=tuple(_shape(entry) for entry in responses.benchmarks),
+        origins=responses.origins,
+    )
+    return table_to_bytes(pa.concat_tables([_table(entry) for entry in responses.benchmarks]), header)
+
+
+def responses_from_parquet(content: bytes) -> Responses:
+    """Read `responses_to_parquet` back; raises ValueError when the table does not fit together."""
+    table, written = table_from_bytes(content, schema=_schema())
+    header = ResponsesHeader.from_json(written)
+    rows = [len(shape.models) * shape.questions * shape.repeats for shape in header.benchmarks]
+    if sum(rows) != table.num_rows:
+        raise ValueError(f"the table has {table.num_rows} rows; its header speaks of {sum(rows)}")
+    starts = np.cumsum([0, *rows])
+    benchmarks = tuple(_benchmark(shape, table.slice(start, count)) for shape, start, count in zip(header.benchmarks, starts, rows, strict=False))
+    return Responses(benchmarks, header.origins, header.protocol_sha256)
+
+
+def _shape(entry: BenchmarkResponses) -> BenchmarkShape:
+    _, questions, repeats = entry.scores.shape
+    return BenchmarkShape(
+        benchmark=entry.benchmark,
+        models=entry.models,
+        questions=questions,
+        repeats=repeats,
+        choices=None if entry.logprobs is None else entry.logprobs.shape[2],
+        missing=entry.missing,
+        strata=entry.strata,
+    )
+
+
+def _table(entry: BenchmarkResponses) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    rows = entry.scores.size
+    names = np.array([None, *REASONS], dtype=object)
+    choices = entry.choices.ravel()
+    keys = _keys(entry.models, entry.questions, entry.scores.shape[2])
+    arrays = [
+        pa.array([entry.benchmark] * rows, pa.string()),
+        *(pa.array(keys[name]) for name in ("model", "question", "repeat")),
+        pa.array(entry.scores.ravel(), pa.float64(), from_pandas=True),
+        pa.array(names[entry.reasons.ravel()], pa.string()),
+        pa.array(choices, pa.int16(), mask=choices < 0),
+        _logprob_lists(entry),
+        pa.array(_spread(np.array(entry.subjects, dtype=object), entry), pa.string()),
+        pa.array(_spread(entry.weights, entry), pa.float64()),
+    ]
+    return pa.Table.from_arrays(arrays, schema=_schema())
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    return pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in ("benchmark", "model", "question")),
+            pa.field("repeat", pa.int32(), nullable=False),
+            pa.field("score", pa.float64()),
+            pa.field("reason", pa.string()),
+            pa.field("choice", pa.int16()),
+            pa.field("logprobs", pa.list_(pa.float64())),
+            pa.field("subject", pa.string()),
+            pa.field("weight", pa.float64(), nullable=False),
+        ]
+    )
+
+
+def _keys(models: tuple[str, ...], questions: tuple[str, ...], repeats: int) -> Mapping[str, Cells]:
+    """Return the cells that say which response a row is: by model, then question, then repeat."""
+    per_model = len(questions) * repeats
+    return {
+        "model": np.repeat(np.array(models, dtype=object), per_model),
+        "question": np.tile(np.repeat(np.array(questions, dtype=object), repeats), len(models)),
+        "repeat": np.tile(np.arange(repeats, dtype=np.int32), len(models) * len(questions)),
+    }
+
+
+def _spread(per_question: Cells, entry: BenchmarkResponses) -> Cells:
+    models, _, repeats = entry.scores.shape
+    return np.tile(np.repeat(per_question, repeats), models)
+
+
+def _logprob_lists(entry: BenchmarkResponses) -> pa.Array:
+    """Return a list for each row, as long as its question has choices; null where the model has no log-probabilities."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    if entry.logprobs is None:
+        return pa.nulls(entry.scores.size, pa.list_(pa.float64()))
+    width = entry.logprobs.shape[2]
+    rows = np.repeat(entry.logprobs.reshape(-1, width), entry.scores.shape[2], axis=0)
+    present = ~np.isnan(rows)
+    lengths = np.where(present.any(axis=1), width - np.argmax(present[:, ::-1], axis=1), 0)
+    kept = np.arange(width) < lengths[:, None]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    values = pa.array(rows[kept], pa.float64(), from_pandas=True)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=pa.array(lengths == 0))
+
+
+def _benchmark(shape: BenchmarkShape, table: pa.Table) -> BenchmarkResponses:
+    dimensions = (len(shape.models), shape.questions, shape.repeats)
+    cells = {name: table.column(name).to_numpy() for name in PLAIN_COLUMNS}
+    first = slice(0, shape.questions * shape.repeats, shape.repeats)
+    questions = tuple(cells["question"][first])
+    expected = _keys(shape.models, questions, shape.repeats)
+    if any(not np.array_equal(cells[name], expected[name]) for name in expected) or not np.all(cells["benchmark"] == shape.benchmark):
+        raise ValueError(f"the rows of benchmark '{shape.benchmark}' are not in order or not complete")
+    if not set(cells["reason"]) <= {None, *REASONS}:
+        raise ValueError(f"benchmark '{shape.benchmark}' has a reason that is none of {', '.join(REASONS)}")
+    reasons = np.array([REASONS[name] if name else Reason.NONE for name in cells["reason"]], dtype=np.int8)
+    return BenchmarkResponses(
+        benchmark=shape.benchmark,
+        models=shape.models,
+        questions=questions,
+        subjects=tuple(cells["subject"][first]),
+        weights=cells["weight"][first].astype(np.float64),
+        scores=cells["score"].astype(np.float64).reshape(dimensions),
+        reasons=reasons.reshape(dimensions),
+        choices=table.column("choice").fill_null(-1).to_numpy().astype(np.int16).reshape(dimensions),
+        logprobs=None if shape.choices is None else _logprobs(table, shape, shape.choices),
+        missing=shape.missing,
+        strata=shape.strata,
+    )
+
+
+def _logprobs(table: pa.Table, shape: BenchmarkShape, width: int) -> NDArray[np.float64]:
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
+    lists = table.column("logprobs")
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    if np.any(lengths > width):
+        raise ValueError(f"benchmark '{shape.benchmark}' has more log-probabilities in a row than choices ({width})")
+    padded = np.full((len(lengths), width), np.nan)
+    padded[np.arange(width) < lengths[:, None]] = pc.list_flatten(lists).to_numpy()
+    return padded[:: shape.repeats].reshape(len(shape.models), shape.questions, width)

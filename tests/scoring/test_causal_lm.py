@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evalspec.artifacts.protocol import BatchRule
+from evalspec.artifacts.study import LetterScoring, OptionScoring
+from evalspec.artifacts.work import BenchmarkWork, work_of
+from evalspec.errors import ScoringError
+from evalspec.scoring.batching import plan_batches
+from evalspec.scoring.checkpoint import plan_tokens, verify_files
+from evalspec.scoring.tokens import EncodedWork, encode_work
+
+torch = pytest.importorskip("torch")
+causal_lm = pytest.importorskip("evalspec.scoring.causal_lm")
+
+LETTERS = LetterScoring(method="letter")
+OPTIONS = OptionScoring(method="option")
+
+
+@pytest.fixture(scope="module", params=["llama", "llama with bos", "gpt2", "gemma2 with soft-cap"])
+def folder(request: pytest.FixtureRequest, make: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    architecture, *more = request.param.split()
+    extra = {"final_logit_softcapping": 3.0} if architecture == "gemma2" else {}
+    return make.checkpoint(tmp_path_factory.mktemp("models") / architecture, architecture=architecture, bos="bos" in more, **extra)
+
+
+def work(make: SimpleNamespace, scoring: Any, count: int = 40) -> BenchmarkWork:
+    questions = make.questions(count)
+    return work_of(make.benchmark("b", questions, scoring), questions)
+
+
+def in_batches(scorer: Any, encoded: EncodedWork, budget: int) -> np.ndarray:
+    plan = plan_batches([one.longest for one in encoded.questions], [len(one.rows) for one in encoded.questions], BatchRule(token_budget=budget))
+    values = np.zeros((len(encoded.questions), 4))
+    for batch in plan:
+        values[list(batch)] = scorer.logprobs([encoded.questions[position] for position in batch])
+    return values
+
+
+def one_at_a_time(folder: Path, of: BenchmarkWork, precision: str) -> np.ndarray:
+    """A plain loop: whole prompt and answer, full forward pass, log-softmax, one answer after the other."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32 if precision == "float32" else "auto").eval()
+    body, head = model.base_model, model.get_output_embeddings().weight.float()
+    cap = getattr(model.config, "final_logit_softcapping", None)
+    sums = []
+    for question in of.questions:
+        context = len(tokenizer(question.prompt)["input_ids"])
+        for answer in question.answers:
+            ids = torch.tensor([tokenizer(f"{question.prompt} {answer}")["input_ids"]])
+            with torch.inference_mode():
+                logits = body(input_ids=ids).last_hidden_state[0].float() @ head.T
+            logits = logits if cap is None else cap * torch.tanh(logits / cap)
+            logprobs = torch.log_softmax(logits, dim=-1)
+            sums.append(sum(logprobs[place - 1, ids[0, place]].item() for place in range(context, ids.shape[1])))
+    return np.array(sums).reshape(len(of.questions), -1)
+
+
+@pytest.mark.parametrize("scoring", [LETTERS, OPTIONS], ids=["letter", "option"])
+def test_planned_batches_give_what_a_plain_loop_gives(make: SimpleNamespace, folder: Path, scoring: Any) -> None:
+    scorer = causal_lm.load(folder, model="m", precision="float32")
+    asked = work(make, scoring)
+    batched = in_batches(scorer, encode_work(asked, scorer.vocabulary), 700)
+    np.testing.assert_allclose(batched, one_at_a_time(folder, asked, "float32"), atol=1e-4)
+
+
+@pytest.mark.parametrize("scoring", [LETTERS, OPTIONS], ids=["letter", "option"])
+def test_as_shipped_computes_the_body_as_stored_and_the_head_in_float32(make: SimpleNamespace, folder: Path, scoring: Any) -> None:
+    scorer = causal_lm.load(folder, model="m", precision="as_shipped")
+    assert (scorer.dtype, scorer.head) == ("bfloat16", "float32 copy")
+    asked = work(make, scoring, 6)
+    encoded = encode_work(asked, scorer.vocabulary)
+    rows = [replace(one, rows=one.rows[answer.row : answer.row + 1], answers=(replace(answer, row=0),)) for one in encoded.questions for answer in one.answers]
+    values = np.array([scorer.logprobs([row])[0][0] for row in rows]).reshape(6, 4)
+    expected = one_at_a_time(folder, asked, "as_shipped")
+    # Rows of other lengths round differently in bfloat16; letters have rows of one length in both.
+    np.testing.assert_allclose(values, expected, atol=1e-4 if scoring is LETTERS else 0.3)
+
+
+def test_every_way_of_asking_for_few_positions_gives_the_same(make: SimpleNamespace, llama: Path) -> None:
+    scorer = causal_lm.load(llama, model="m", precision="float32")
+    encoded = encode_work(work(make, OPTIONS, 12), scorer.vocabulary)
+    assert scorer.positions == "per_row"
+    per_row = in_batches(scorer, encoded, 600)
+    for style in ("shared", "all"):
+        np.testing.assert_allclose(in_batches(replace(scorer, positions=style), encoded, 600), per_row, atol=1e-5)
+
+
+def test_bos_is_there_exactly_once_where_the_tokenizer_adds_it(make: SimpleNamespace, tmp_path: Path, llama: Path) -> None:
+    with_bos = causal_lm.load(make.checkpoint(tmp_path / "bos", bos=True), model="m", precision="float32").vocabulary
+    without = causal_lm.load(llama, model="m", precision="float32").vocabulary
+    assert (with_bos.prefix, without.prefix) == ((1,), ())
+    first = encode_work(work(make, LETTERS, 3), with_bos).first_ids
+    assert (first[0], first.count(1)) == (1, 1)
+
+
+def test_tokens_are_planned_without_torch_as_they_are_scored(make: SimpleNamespace, folder: Path) -> None:
+    scorer = causal_lm.load(folder, model="m", precision="as_shipped")
+    for scoring in (LETTERS, OPTIONS):
+        asked = work(make, scoring, 8)
+        assert plan_tokens(folder, asked, model="m") == encode_work(asked, scorer.vocabulary)
+
+
+def test_a_padding_id_that_is_a_real_token_changes_nothing(make: SimpleNamespace, llama: Path) -> None:
+    scorer = causal_lm.load(llama, model="m", precision="float32")
+    short, long = (encode_work(work(make, LETTERS, 20), scorer.vocabulary).questions[index] for index in (0, 16))
+    assert long.longest > short.longest
+    np.testing.assert_allclose(scorer.logprobs([short, long])[0], scorer.logprobs([short])[0], atol=1e-5)
+
+
+def rewritten(folder: Path, weights: dict[str, Any]) -> None:
+    from safetensors.torch import save_file
+
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def weights_of(folder: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    return dict(load_file(folder / "model.safetensors"))
+
+
+def test_a_missing_weight_is_refused_and_not_made_up(make: SimpleNamespace, tmp_path: Path) -> None:
+    folder = make.checkpoint(tmp_path / "m")
+    weights = weights_of(folder)
+    weights.pop("model.norm.weight")
+    rewritten(folder, weights)
+    with pytest.raises(ScoringError, match=r"model 'm': the checkpoint 'm' lacks the weight 'model\.norm\.weight'"):
+        causal_lm.load(folder, model="m", precision="float32")
+
+
+def test_code_of_a_model_folder_is_never_asked_for(make: SimpleNamespace, tmp_path: Path) -> None:
+    folder = make.checkpoint(tmp_path / "m")
+    for name in ("tokenizer_config.json", "config.json"):
+        path = folder / name
+        content = path.read_text()
+        path.write_text(json.dumps(json.loads(content) | {"auto_map": {"AutoConfig": "evil.Config"}}))
+        with pytest.raises(ScoringError, match="auto_map"):
+            causal_lm.load(folder, model="m", precision="float32")
+        path.write_text(content)
+
+
+def test_a_folder_with_pickles_alone_is_refused(make: SimpleNamespace, tmp_path: Path) -> None:
+    folder = make.checkpoint(tmp_path / "m")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(ScoringError, match="safetensors"):
+        causal_lm.load(folder, model="m", precision="float32")
+
+
+def test_files_that_are_not_those_of_the_protocol_are_named(make: SimpleNamespace, tmp_path: Path) -> None:
+    folder = make.checkpoint(tmp_path / "m")
+    identity = make.identity(folder)
+    verify_files(folder, identity)
+    (folder / "extra.safetensors").write_bytes(b"")
+    with pytest.raises(ScoringError, match=r"extra\.safetensors is not among"):
+        verify_files(folder, identity)
+    content = bytearray((folder / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(bytes(content))
+    with pytest.raises(ScoringError, match=r"model\.safetensors is not the file"):
+        verify_files(folder, identity)
+
+
+def test_bfloat16_logits_would_tie_where_the_float32_head_does_not(make: SimpleNamespace, llama: Path) -> None:
+    scorer = causal_lm.load(llama, model="m", precision="as_shipped")
+    values = in_batches(scorer, encode_work(work(make, LETTERS), scorer.vocabulary), 700)
+    rounded = torch.tensor(values + 20).bfloat16().float().numpy()
+    ties = [int(sum(len(set(row)) < 4 for row in rows)) for rows in (values, rounded)]
+    assert ties[0] == 0 < ties[1]
+    assert math.isfinite(values.sum())
