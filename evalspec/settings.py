@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +31,10 @@ class Settings:
     token_budget: int = BatchRule.model_fields["token_budget"].default
     threads: int | None = None
     pdf: bool = True
+
+    def updated(self, given: Mapping[str, object]) -> Settings:
+        """Return these settings with what was given in their place; None counts as not given."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type] # names are checked by argparse
 
 
 class _File(BaseModel):

@@ -82,6 +82,10 @@ class RunDirectory:
             raise StoreError(problem, hint="make room, or name another folder with --out") from error
         return sha256_hex(content)
 
+    def remove(self, name: str) -> None:
+        """Remove a file of an earlier run, if there is one."""
+        (self.path / name).unlink(missing_ok=True)
+
     def read(self, name: str) -> bytes:
         """Return the bytes of a file; links are not followed."""
         path = self.path / name

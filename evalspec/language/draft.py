@@ -42,8 +42,9 @@ class Draft:
         return known if len(known) == len(ids) and known else None
 
     def find(self, kind: str, identifier: JsonValue) -> Entry | None:
-        """Return the first entry of that id, if it is sound so far."""
-        return next((entry for _, entry in self.entries(kind) if entry.get("id") == identifier), None)
+        """Return the entry of that id, if it is sound so far and the only one."""
+        found = [entry for _, entry in self.entries(kind) if entry.get("id") == identifier]
+        return found[0] if len(found) == 1 else None
 
     def analysis(self, entry: Entry) -> AnyAnalysis | None:
         """Return the analysis that an entry of `analyses` asks for, if its kind is sound."""

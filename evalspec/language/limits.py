@@ -68,7 +68,10 @@ def _scale(_draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
 def _baseline(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
     written = lookup(draft.written, pointer)
     named = isinstance(written, dict) and written.get("baseline") is not None
-    metric, model, baseline = check.get("metric"), check.get("model"), check.get("baseline")
+    model, baseline = check.get("model"), check.get("baseline")
+    analysis = draft.find("analysis", check.get("analysis"))
+    given = draft.analysis(analysis) if analysis else None
+    metric = check.get("metric") if given is None or check.get("metric") in given.metrics else None
     name = name_of(pointer, draft.written)
     if metric == DIFFERENCE and not named:
         yield Fault((*pointer, "metric"), f'{name} is about a difference and has no "baseline"', "add baseline: the model that is subtracted")

@@ -63,7 +63,7 @@ def _refusal(text: str) -> PlainScalar | None:
     short, as_text = shortened(text), f"{quoted(shortened(text))} for the text"
     if text.lower() in BARE_WORDS and text in (text.lower(), text.upper(), text.capitalize()):
         meaning = "true" if BARE_WORDS[text.lower()] else "false"
-        return _refused(f"the bare word {text} is text in some YAML readers and {meaning} in others", f"write {meaning}, or {as_text}")
+        return _refused(f"the bare word {text} is text in some YAML readers and {meaning} in others", f"write {as_text}, or {meaning}")
     if NOT_FINITE.fullmatch(text):
         return _refused(f"{text} is not a number that a study can use", f"write a finite number, or {as_text}")
     if LEADING_ZERO.fullmatch(text):

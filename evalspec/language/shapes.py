@@ -34,6 +34,11 @@ class Shape:
         """The keys that the mapping may have, as authors write them."""
         return tuple(_fields(self.model)) if self.model else ()
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The keys that the mapping must have."""
+        return tuple(key for key, field in _fields(self.model).items() if field.is_required()) if self.model else ()
+
     def child(self, step: str | int, value: JsonValue) -> Shape | None:
         """Return the shape one step further down, where `value` stands; None where the grammar has nothing."""
         if self.model:

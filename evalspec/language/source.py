@@ -138,9 +138,12 @@ class _Builder:
         elif plain and not isinstance(plain.value, str):
             message = plain.refused or f"a key must be a word; {shortened(event.value) or 'nothing'} is not text"
             self._refuse_key(parent, span, message, f"write {quoted(shortened(event.value))} for the text")
+        elif CONTROL.search(event.value):
+            self._refuse_key(parent, span, "a key holds a control character", "leave it out")
         elif event.value in parent.lines:
-            lines = f"in lines {parent.lines[event.value]} and {span.line}"
-            self._fault(span, f'the key "{shortened(event.value)}" stands twice in one mapping: {lines}', "keep one of the two")
+            first = parent.lines[event.value]
+            lines = f"in line {first}" if first == span.line else f"in lines {first} and {span.line}"
+            self._fault(span, f'the key "{shortened(event.value)}" stands twice in one mapping, {lines}', "keep one of the two")
         else:
             self._start_key(parent, event.value, span)
 

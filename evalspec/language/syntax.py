@@ -36,12 +36,17 @@ WORDINGS = (
     Wording(r"sequence entries are not allowed", "a list entry cannot begin here", "begin the list on a line of its own, or write it as [a, b]"),
     Wording(r"could not find expected ':'", "this line is not of the form key: value", "write a colon and a space after the key", at_start=True),
     Wording(r"expected '[,?].*got '<stream end>'", "this bracket is never closed", None, at_start=True),
+    Wording(r"expected ',' or '(.)'.*on another line", "this bracket is not closed: {0} is missing", None, at_start=True),
     Wording(r"expected ',' or '(.)'", "a comma or {0} is missing here", None),
     Wording(r"quoted scalar.*unexpected end of stream", "this quote is never closed", None, at_start=True),
     Wording(r"quoted scalar.*unexpected document separator", "this quote is never closed", None, at_start=True),
     Wording(r"unknown escape character '(.*)'", "\\{0} is not an escape of double-quoted text", "write \\\\ for a backslash, or use single quotes"),
     Wording(r"escape sequence of", "this escape needs more hexadecimal digits", "write \\\\ for a backslash, or use single quotes"),
-    Wording(r"block collection.*expected <block end>", "this line is not an entry of the list above", "begin entries with - in one column"),
+    Wording(
+        r"block collection.*expected <block end>",
+        "this line is not an entry of the list above",
+        "begin entries with - in one column, and the keys of an entry in another",
+    ),
     Wording(r"expected <block end>, but found '<scalar>'", "text follows a value that has ended", "put the whole text in one pair of quotes"),
     Wording(r"expected <block end>, but found '([\]}])'", "{0} closes nothing", None),
     Wording(r"expected <block end>", "this line does not fit its mapping", "check the indentation: keys of one mapping begin in one column"),
@@ -56,13 +61,14 @@ WORDINGS = (
 
 def explain(error: MarkedYAMLError) -> tuple[Span, str, str | None]:
     """Return where a syntax error stands, what it means and how to mend it."""
-    told = f"{error.context or ''}: {error.problem or ''}"
+    apart = error.context_mark and error.problem_mark and error.context_mark.line != error.problem_mark.line
+    told = f"{error.context or ''}: {error.problem or ''}{', on another line' if apart else ''}"
     for wording in WORDINGS:
         found = re.search(wording.problem, told)
         if found:
             mark = error.context_mark if wording.at_start and error.context_mark else error.problem_mark
             return Span(*position(mark)), wording.message.format(*found.groups()), wording.hint
-    return Span(*position(error.problem_mark or error.context_mark)), f"not valid YAML: {told.strip(': ')}", None
+    return Span(*position(error.problem_mark or error.context_mark)), f"not valid YAML: {(error.problem or error.context or '').strip()}", None
 
 
 def position(mark: Mark | None) -> tuple[int, int]:

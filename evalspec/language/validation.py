@@ -29,7 +29,7 @@ def version_faults(source: Source) -> tuple[Fault, ...]:
         return (Fault((), f"a study is a mapping of keys to values, not {shown(content)}", FIRST_STUDY),)
     if "apiVersion" not in content:
         close = closest("apiVersion", content)
-        told = f', but "{close}"' if close else ""
+        told = f'; it has "{close}"' if close else ""
         return (Fault(("apiVersion",), f'the study has no "apiVersion"{told}', f"add apiVersion: {API_VERSIONS[0]}; {supported}", "key"),)
     if content["apiVersion"] not in API_VERSIONS:
         written = shown(content["apiVersion"])

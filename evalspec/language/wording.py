@@ -104,9 +104,15 @@ def _unknown_key(problem: Problem) -> Fault:
 
 
 def _wrong_type(problem: Problem) -> Fault:
-    wanted = TYPES[problem.error["type"]]
+    return _of_type(problem, TYPES[problem.error["type"]])
+
+
+def _of_type(problem: Problem, wanted: str) -> Fault:
     if problem.value is None:
-        return Fault(problem.pointer, f"{problem.name} is empty; it must be {wanted}", "write a value, or delete the key")
+        parent = shape_at(problem.root, problem.pointer[:-1], problem.content)
+        needed = parent is None or str(problem.pointer[-1]) in parent.required
+        hint = "write a value" if needed else "write a value, or delete the key"
+        return Fault(problem.pointer, f"{problem.name} is empty; it must be {wanted}", hint)
     return Fault(problem.pointer, f"{problem.name} must be {wanted}, not {shown(problem.value)}", _type_hint(wanted, problem))
 
 
@@ -157,9 +163,7 @@ def _no_variant(problem: Problem) -> Fault:
     shape = problem.shape
     variants = shape.variants if shape else ()
     if not isinstance(problem.value, dict):
-        return Fault(
-            problem.pointer, f"{problem.name} must be a mapping of keys to values, not {shown(problem.value)}", _type_hint("a mapping", problem)
-        )
+        return _of_type(problem, TYPES["model_type"])
     if shape and shape.key:
         return Fault((*problem.pointer, shape.key), f'{problem.name} has no "{shape.key}"', f"there are: {', '.join(variants)}", "key")
     close = next((close for key in problem.value if (close := closest(key, variants))), None)

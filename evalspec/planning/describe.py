@@ -8,6 +8,7 @@ from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, ProtocolMo
 from evalspec.artifacts.schedule import Detectable, Schedule
 
 Table = Sequence[Sequence[str]]
+ABOUT_GAPS = "  gap: difference in accuracy; discordance: share of the questions that exactly one of the two models answers correctly"
 
 
 def describe(schedule: Schedule, protocol: Protocol) -> str:
@@ -105,7 +106,7 @@ def _gaps(detectable: Sequence[Detectable]) -> str:
         discordance = f"{gap.discordance:.0%} {'declared' if gap.discordance_declared else 'assumed'}"
         found = "none" if gap.difference is None else f"{100 * gap.difference:.1f} points"
         rows.append((gap.analysis, gap.benchmark, comparison, f"{gap.n:,}", gap.test.replace("_", "-"), f"{gap.alpha:.4g}", discordance, found))
-    return _aligned(rows, right=(3, 5, 6, 7))
+    return _aligned(rows, right=(3, 5, 6, 7)) + "\n" + ABOUT_GAPS
 
 
 def _aligned(rows: Table, *, right: Sequence[int]) -> str:

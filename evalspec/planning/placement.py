@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+WORTH_SPREADING = 2.0
+"""A model is loaded on several devices where its work takes more than so many times its loading."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -24,31 +27,40 @@ class Placement:
 
 
 def place(tasks: Sequence[Task], *, load_seconds: Mapping[str, float]) -> Placement:
-    """Put models in order of their work, longest first, and each job where it ends soonest.
+    """Put models in order of their work, longest first, where they end soonest.
 
-    A device that does not hold the model yet pays `load_seconds` for it, so a model is spread only where that saves time.
+    A device that does not hold a model yet pays `load_seconds` for it. A model's jobs stay together unless they take more than twice that.
     """
-    devices = dict.fromkeys(device for task in tasks for device in task.seconds)
+    placeable = [task for task in tasks if task.seconds]
+    devices = dict.fromkeys(device for task in placeable for device in task.seconds)
     busy = dict.fromkeys(devices, 0.0)
     holds: dict[str, set[str]] = {device: set() for device in devices}
     device_of: dict[str, str] = {}
 
-    def ends(task: Task, device: str) -> float:
-        return busy[device] + task.seconds[device] + (0.0 if task.model in holds[device] else load_seconds[task.model])
+    def ends(unit: Sequence[Task], device: str) -> float:
+        load = 0.0 if unit[0].model in holds[device] else load_seconds[unit[0].model]
+        return busy[device] + sum(task.seconds[device] for task in unit) + load
 
-    for task in _longest_first(tasks):
-        chosen = min(task.seconds, key=lambda device: ends(task, device))
-        busy[chosen] = ends(task, chosen)
-        holds[chosen].add(task.model)
-        device_of[task.job] = chosen
+    for unit in _units(placeable, load_seconds):
+        chosen = min(unit[0].seconds, key=lambda device: ends(unit, device))
+        busy[chosen] = ends(unit, chosen)
+        holds[chosen].add(unit[0].model)
+        device_of.update((task.job, chosen) for task in unit)
     return Placement(device_of, max(busy.values(), default=0.0))
 
 
-def _longest_first(tasks: Sequence[Task]) -> list[Task]:
-    """Return the tasks that some device has room for, grouped by model, by falling time on their fastest device."""
-    fastest = {task.job: min(task.seconds.values()) for task in tasks if task.seconds}
-    work: dict[str, float] = {}
-    for task in tasks:
-        work[task.model] = work.get(task.model, 0.0) + fastest.get(task.job, 0.0)
-    placeable = [task for task in tasks if task.seconds]
-    return sorted(placeable, key=lambda task: (-work[task.model], task.model, -fastest[task.job], task.job))
+def _units(tasks: Sequence[Task], load_seconds: Mapping[str, float]) -> list[list[Task]]:
+    """Return what is placed at once, models by falling work: all jobs of a model, or, where it is worth loading it twice, each job."""
+    models: dict[str, list[Task]] = {}
+    for task in sorted(tasks, key=lambda task: (-_fastest(task), task.job)):
+        models.setdefault(task.model, []).append(task)
+    work = {model: sum(map(_fastest, members)) for model, members in models.items()}
+    units = []
+    for model in sorted(models, key=lambda model: (-work[model], model)):
+        together = work[model] <= WORTH_SPREADING * load_seconds[model]
+        units += [models[model]] if together else [[task] for task in models[model]]
+    return units
+
+
+def _fastest(task: Task) -> float:
+    return min(task.seconds.values())

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from evalspec.artifacts.base import canonical_json
 from evalspec.artifacts.questions import Question, QuestionSet
@@ -55,7 +56,7 @@ def draw(sample: Sample, question_set: QuestionSet, *, seed: int) -> Draw:
 
 
 def _chosen(sample: Sample, question_set: QuestionSet, seed: int) -> Iterable[Question]:
-    ranking = _Ranking(seed, question_set.benchmark)
+    ranking = _Ranking.of(seed, question_set.benchmark)
     match sample:
         case SampleAll():
             return question_set.questions
@@ -70,12 +71,14 @@ def _chosen(sample: Sample, question_set: QuestionSet, seed: int) -> Iterable[Qu
 
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    seed: int
-    benchmark: str
+    key: bytes
 
-    def place(self, *parts: str) -> bytes:
-        """Return a position in the ranking; `parts` say what is ranked."""
-        return hmac.digest(canonical_json(["evalspec draw 1", self.seed, self.benchmark]), canonical_json(list(parts)), "sha256")
+    @classmethod
+    def of(cls, seed: int, benchmark: str) -> _Ranking:
+        return cls(canonical_json(["evalspec draw 1", seed, benchmark]))
+
+    def place(self, kind: Literal["question", "stratum"], name: str) -> bytes:
+        return hmac.digest(self.key, f"{kind}\0{name}".encode(), "sha256")
 
     def ordered(self, questions: Iterable[Question]) -> list[Question]:
         return sorted(questions, key=lambda question: self.place("question", question.id))

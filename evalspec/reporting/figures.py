@@ -158,7 +158,7 @@ class _Drawing:
             if row.group != group:
                 group = row.group
                 y += 8 if y > top else 0
-                self._parts.append(_text(0, y + 17, group, fill=INK, weight=600, room=self._layout.width, halo=True))
+                self._parts.append(_text(0, y + 17, group, fill=INK, weight=600, room=self._layout.width, halo=self._layout.label_above))
                 y += 26
             self._row(row, y)
             y += self._layout.row_height

@@ -97,7 +97,7 @@ def _answer_ids(
         ending = tuple(ids[len(context) :])
         joined = ids[: len(context)] != context
         if letters is None:
-            _check_option(question, number, model, joined=joined, empty=not ending or not answer.strip())
+            _check_option(question, number, model, joined=joined, empty=not answer.strip() or (not ending and not joined))
         elif joined or len(ending) != 1 or letters.setdefault(answer, ending[0]) != ending[0]:
             raise _no_letter(question, answer, model)
         endings.append(ending)

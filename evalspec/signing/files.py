@@ -61,10 +61,11 @@ def read_regular(folder: Path, name: str, *, limit: int | None = None) -> bytes:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all; raises SigningError when it cannot be written."""
+    """Write a file, and its folder if need be, so that it is there whole or not at all; raises SigningError when it cannot be written."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             partial.write_bytes(content)
             partial.replace(path)
         finally:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from io import BytesIO
 
 from cryptography import x509
-from pyhanko.pdf_utils import generic
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign import fields
 from pyhanko.sign.validation import EmbeddedPdfSignature, SignatureCoverageLevel, validate_pdf_signature
 from pyhanko.sign.validation.pdf_embedded import read_certification_data
 from pyhanko_certvalidator import ValidationContext
-
-DEPTH_LIMIT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +76,15 @@ def _covers_all(signature: EmbeddedPdfSignature, content: bytes) -> bool:
 
 
 def _attachments(reader: PdfFileReader) -> dict[str, bytes]:
+    """Read the files attached in a flat name tree (ISO 32000-1, 7.9.6), as WeasyPrint writes it; only indexing resolves references."""
     attached: dict[str, bytes] = {}
     if "/Names" not in reader.root or "/EmbeddedFiles" not in reader.root["/Names"]:
         return attached
-    for name, specification in _name_tree(reader.root["/Names"]["/EmbeddedFiles"], depth=0):
+    entries = reader.root["/Names"]["/EmbeddedFiles"]["/Names"]
+    for position in range(1, len(entries), 2):
+        specification = entries[position]
+        name = str(specification["/UF"] if "/UF" in specification else specification["/F"])
         if name in attached:
             raise ValueError(f"two attachments are named {name!r}")
         attached[name] = bytes(specification["/EF"]["/F"].data)
     return attached
-
-
-def _name_tree(node: generic.DictionaryObject, *, depth: int) -> Iterator[tuple[str, generic.DictionaryObject]]:
-    """Yield file names and specifications of a name tree (ISO 32000-1, 7.9.6)."""
-    if depth > DEPTH_LIMIT:
-        raise ValueError("the tree of attachments is nested too deeply")
-    # Only indexing resolves references; `get` and iteration do not.
-    if "/Kids" in node:
-        for position in range(len(node["/Kids"])):
-            yield from _name_tree(node["/Kids"][position], depth=depth + 1)
-    for position in range(1, len(node["/Names"]) if "/Names" in node else 0, 2):
-        specification = node["/Names"][position]
-        yield str(specification["/UF"] if "/UF" in specification else specification["/F"]), specification

@@ -48,6 +48,7 @@ class Attachment(Artifact):
 class Verification(Artifact):
     """The result of `verify`.
 
+    `trusted` speaks of the signer alone and means nothing for content that is altered.
     `reasons` say why the signer is not trusted or what could not be checked; `notes` are worth knowing and change no outcome.
     """
 
@@ -68,6 +69,19 @@ class Verification(Artifact):
         if self.outcome == "unchecked":
             return 3
         return 0 if self.trusted else 4
+
+    def describe(self) -> str:
+        """Return the outcome in plain lines: what was found, every problem by name, who signed, and why that is or is not trusted."""
+        headline = {
+            "intact": "intact: every file is as it was signed",
+            "altered": "ALTERED: the content is not as it was signed",
+            "unchecked": "could not be checked",
+        }[self.outcome]
+        lines = [headline, *map(str, self.problems)]
+        if self.signer is not None:
+            standing = "trusted" if self.trusted else "NOT TRUSTED"
+            lines.append(f"signer: {self.signer.name} ({standing}), key {self.signer.fingerprint}")
+        return "\n".join([*lines, *self.reasons, *(f"note: {note}" for note in self.notes)])
 
     def read_verified(self, folder: Path, name: str) -> bytes:
         """Return a file's bytes if they are the signed ones at this moment; raises SigningError otherwise."""

@@ -55,12 +55,12 @@ def clustered_mean(scores: ArrayLike, clusters: Iterable[Hashable], *, correctio
         One label per question, at least two different ones.
     correction
         CR0: none. CR1: times clusters / (clusters - 1), as inspect_ai. CR2: Bell and McCaffrey's, unbiased under independence.
-        CR3: the jackknife's. miller: the formula of Miller (2024) taken literally, ddof 1 on the diagonal.
+        CR3: the jackknife's, with Cameron and Miller's (clusters - 1) / clusters. miller: the formula of Miller (2024) taken literally, ddof 1 on the diagonal.
 
     Raises
     ------
     ValueError
-        With fewer than two clusters, or a missing label or score; for "miller", when its variance comes out negative.
+        With fewer than two clusters, or a missing label or score.
 
     References
     ----------
@@ -88,15 +88,12 @@ def _variance(residuals: FloatArray, sums: FloatArray, sizes: IntArray, correcti
     leverage = 1.0 - sizes / total
     if correction == "miller":
         independent = float(residuals @ residuals) / (total - 1) / total
-        variance = independent + (float(sums @ sums) - float(residuals @ residuals)) / total**2
-        if variance < 0.0:
-            raise ValueError("Miller's formula gives a negative variance here: questions repel within clusters; use CR2")
-        return variance
+        return independent + (float(sums @ sums) - float(residuals @ residuals)) / total**2
     factors = {
         "CR0": np.ones(count),
         "CR1": np.full(count, count / (count - 1.0)),
         "CR2": 1.0 / leverage,
-        "CR3": 1.0 / leverage**2,
+        "CR3": (count - 1.0) / count / leverage**2,
     }
     return float(np.sum(factors[correction] * sums**2)) / total**2
 

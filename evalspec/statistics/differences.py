@@ -15,6 +15,9 @@ from numpy.typing import ArrayLike
 from evalspec.statistics.arguments import IntArray, bisect, require_binary, require_count, two_sided_z
 from evalspec.statistics.proportions import Interval, wilson
 
+EDGE = 1.0 - 1e-9
+"""Limits are looked for between -EDGE and EDGE: nearer to 1 the variance under the null hypothesis drowns in rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class PairedCounts:
@@ -227,10 +230,10 @@ def tango(counts: PairedCounts, *, level: float = 0.95) -> Interval:
     """
     z = two_sided_z(level)
     estimate = paired_difference(counts)
-    # The statistic falls from +inf to -inf as the null difference rises through the open interval (-1, 1).
-    edge = math.nextafter(1.0, 0.0)
-    low = -1.0 if estimate <= -edge else bisect(lambda delta: tango_statistic(counts, delta) - z, -edge, estimate)
-    high = 1.0 if estimate >= edge else bisect(lambda delta: tango_statistic(counts, delta) + z, estimate, edge)
+    # The statistic falls through 0 at the estimate as the null difference rises from -1 to 1.
+    inner = min(max(estimate, -EDGE), EDGE)
+    low = -1.0 if estimate <= -EDGE else bisect(lambda delta: tango_statistic(counts, delta) - z, -EDGE, inner)
+    high = 1.0 if estimate >= EDGE else bisect(lambda delta: tango_statistic(counts, delta) + z, inner, EDGE)
     return Interval(low, high)
 
 

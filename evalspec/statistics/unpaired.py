@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from scipy.special import ndtr
 
 from evalspec.statistics.arguments import bisect, require_count, two_sided_z
+from evalspec.statistics.differences import EDGE
 from evalspec.statistics.proportions import Interval, wilson
 
 
@@ -113,9 +114,9 @@ def miettinen_nurminen(samples: TwoSamples, *, level: float = 0.95) -> Interval:
     """
     z = two_sided_z(level)
     estimate = samples.first - samples.second
-    edge = math.nextafter(1.0, 0.0)
-    low = -1.0 if estimate <= -edge else bisect(lambda delta: _score(samples, delta) - z, -edge, estimate)
-    high = 1.0 if estimate >= edge else bisect(lambda delta: _score(samples, delta) + z, estimate, edge)
+    inner = min(max(estimate, -EDGE), EDGE)
+    low = -1.0 if estimate <= -EDGE else bisect(lambda delta: _score(samples, delta) - z, -EDGE, inner)
+    high = 1.0 if estimate >= EDGE else bisect(lambda delta: _score(samples, delta) + z, inner, EDGE)
     return Interval(low, high)
 
 

@@ -30,7 +30,8 @@ def cache_split(cache: Path, file: str, stems: list[str]) -> None:
 
 def read(cache: Path, *, config: str | None = "all", split: str = "test") -> QuestionSet:
     source = HubQuestions(hub="cais/mmlu", revision=REVISION, split=split, config=config)
-    return read_questions(Benchmark(id="mmlu", source=source, scoring=LetterScoring(method="letter")), folder=cache, root=cache / "study", hub_cache=cache)
+    benchmark = Benchmark(id="mmlu", source=source, scoring=LetterScoring(method="letter"))
+    return read_questions(benchmark, folder=cache, root=cache / "study", hub_cache=cache)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_a_data_set_that_is_not_cached_is_refused_with_the_command_that_fetches_
 
 def test_a_split_that_is_not_cached_is_refused_with_what_is(tmp_path: Path) -> None:
     cache_split(tmp_path, "all/test-00000-of-00001.parquet", ["1 + 1?"])
-    with pytest.raises(InputError, match="in the cache are all/test-00000-of-00001.parquet"):
+    with pytest.raises(InputError, match=r"in the cache are all/test-00000-of-00001\.parquet"):
         read(tmp_path, split="train")
 
 

@@ -31,7 +31,10 @@ def read(tmp_path: Path) -> Read:
     def write_and_read(content: str | bytes, name: str = "q.jsonl", *, disclosure: str = "full", **source: Any) -> QuestionSet:
         (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
         benchmark = Benchmark(
-            id="b", source=QuestionFile(file=name, **source), scoring=LetterScoring(method="letter"), disclosure=disclosure  # type: ignore[arg-type]
+            id="b",
+            source=QuestionFile(file=name, **source),
+            scoring=LetterScoring(method="letter"),
+            disclosure=disclosure,  # type: ignore[arg-type]
         )
         return read_questions(benchmark, folder=tmp_path, root=tmp_path, hub_cache=tmp_path)
 

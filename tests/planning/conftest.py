@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -119,3 +120,17 @@ def tensors() -> Callable[..., bytes]:
         return tensor_file(named)
 
     return make
+
+
+@pytest.fixture
+def golden() -> Callable[[str, str], str]:
+    """Give the stored text of that name, after writing it anew under EVALSPEC_UPDATE_GOLDEN=1."""
+
+    def stored(name: str, text: str) -> str:
+        file = Path(__file__).parent / "golden" / name
+        if os.environ.get("EVALSPEC_UPDATE_GOLDEN") == "1":
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        return file.read_text(encoding="utf-8")
+
+    return stored

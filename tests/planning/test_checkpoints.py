@@ -176,7 +176,7 @@ def test_remembered_digests_that_do_not_fit_are_forgotten(content: bytes) -> Non
 def test_the_demonstration_checkpoints_are_identified(root: Path) -> None:
     folder = root / "specs" / "demo" / "checkpoints"
     for path in sorted(path for path in folder.iterdir() if (path / "config.json").is_file()):
-        source = LocalCheckpoint(path=path.name)
-        identity = identify(find_checkpoint(source, folder=folder, root=root, hub_cache=folder))
-        assert identity.parameters < 2_000_000
-        assert memory_need(CheckpointFolder(path, path.name, root), model="m", precision="as_shipped", token_budget=4096).parameters == identity.parameters
+        found = find_checkpoint(LocalCheckpoint(path=path.name), folder=folder, root=root, hub_cache=folder)
+        identity = identify(found)
+        assert 0 < identity.parameters < 2_000_000
+        assert memory_need(found, model="m", precision="as_shipped", token_budget=4096).parameters == identity.parameters

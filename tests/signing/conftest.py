@@ -13,7 +13,6 @@ from xml.etree.ElementTree import Element, SubElement, fromstring, register_name
 import pytest
 
 from evalspec.artifacts.base import canonical_json, sha256_hex
-from evalspec.errors import SigningError
 from evalspec.signing.keys import FileSigner, NewKey, load_signer, make_key, write_key
 from evalspec.signing.seal import seal
 from evalspec.signing.statement import Claim, Dataset, Decision, Sha256, SignedModel, Tool
@@ -42,7 +41,7 @@ NAMESPACES = {
 }
 
 
-def render_pdf(attachments: dict[str, bytes]) -> bytes:
+def render_pdf(*attachments: tuple[str, bytes]) -> bytes:
     weasyprint = pytest.importorskip("weasyprint", reason="WeasyPrint is not installed", exc_type=ImportError)
     from weasyprint.document import DocumentMetadata
 
@@ -63,8 +62,7 @@ def render_pdf(attachments: dict[str, bytes]) -> bytes:
     document.metadata.__class__ = Metadata
     day = datetime(2026, 11, 29, tzinfo=UTC)
     document.metadata.attachments = [
-        weasyprint.Attachment(string=content.decode(), name=name, relationship="Data", created=day, modified=day)
-        for name, content in attachments.items()
+        weasyprint.Attachment(string=content.decode(), name=name, relationship="Data", created=day, modified=day) for name, content in attachments
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # WeasyPrint leaves its colour profile open
@@ -101,7 +99,17 @@ def write_run(folder: Path, pdf: bytes | None) -> Path:
 
 @pytest.fixture(scope="session")
 def unsigned_pdf() -> bytes:
-    return render_pdf({"study.yaml": STUDY, "findings.json": FINDINGS})
+    return render_pdf(("study.yaml", STUDY), ("findings.json", FINDINGS))
+
+
+@pytest.fixture(scope="session")
+def bare_pdf() -> bytes:
+    return render_pdf()
+
+
+@pytest.fixture(scope="session")
+def twin_pdf() -> bytes:
+    return render_pdf(("study.yaml", STUDY), ("study.yaml", b"another"))
 
 
 @pytest.fixture(scope="session")
@@ -163,7 +171,3 @@ def rewrite_statement(signer: FileSigner) -> Callable[[Path, Callable[[dict], No
         (folder / "manifest.dsse.json").write_bytes(dsse.sign(canonical_json(statement), signer).to_json())
 
     return rewrite
-
-
-def faults_of(error: pytest.ExceptionInfo[SigningError]) -> list[str]:
-    return [diagnostic.message for diagnostic in error.value.diagnostics]

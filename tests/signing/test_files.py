@@ -55,7 +55,10 @@ def test_control_and_direction_characters_are_shown_escaped() -> None:
 
 
 def test_writing_leaves_no_partial_file(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "file", b"content")
+    write_atomically(tmp_path / "new" / "file", b"content")
     with pytest.raises(SigningError, match="cannot be written"):
-        write_atomically(tmp_path / "none" / "file", b"content")
-    assert list_files(tmp_path).regular == ("file",)
+        write_atomically(tmp_path / "new" / "file" / "below", b"content")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(SigningError, match="cannot be written"):
+        write_atomically(tmp_path / "taken", b"content")
+    assert list_files(tmp_path).regular == ("new/file",)

@@ -9,7 +9,7 @@ import pytest
 from evalspec.artifacts.base import sha256_hex
 from evalspec.errors import SigningError
 from evalspec.signing.keys import FileSigner
-from evalspec.signing.pades import SignedPdf, sign_pdf
+from evalspec.signing.pades import SignedPdf, _PluggedSigner, sign_pdf
 from evalspec.signing.pades_check import read_seal
 
 
@@ -81,6 +81,24 @@ def test_an_appended_revision_is_found(signed: SignedPdf) -> None:
     revised = BytesIO()
     writer.write(revised)
     assert read_seal(revised.getvalue()).faults == ("the signature does not cover the entire file",)
+
+
+def test_a_signature_that_permits_changes_is_no_seal(unsigned_pdf: bytes, signer: FileSigner) -> None:
+    from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+    from pyhanko.sign import fields, signers
+
+    metadata = signers.PdfSignatureMetadata(field_name="Other", md_algorithm="sha256", subfilter=fields.SigSeedSubFilter.PADES)
+    approval = signers.sign_pdf(IncrementalPdfFileWriter(BytesIO(unsigned_pdf)), metadata, signer=_PluggedSigner(signer)).getvalue()
+    assert read_seal(approval).faults == ("the signature does not forbid changes",)
+
+
+def test_two_attachments_of_one_name_are_refused(twin_pdf: bytes, signer: FileSigner) -> None:
+    assert "two attachments are named 'study.yaml'" in read_seal(sign_pdf(twin_pdf, signer).content).faults[0]
+
+
+def test_a_pdf_without_attachments_has_none(bare_pdf: bytes, signer: FileSigner) -> None:
+    seal = read_seal(sign_pdf(bare_pdf, signer).content)
+    assert (seal.faults, dict(seal.attachments)) == ((), {})
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])

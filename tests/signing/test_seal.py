@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,22 @@ def test_a_signer_whose_certificate_is_of_another_key_does_not_seal(unsealed: Pa
 
     with pytest.raises(SigningError, match="but its certificate is of"):
         seal(unsealed, Confused(), claim)
+
+
+def test_without_pyhanko_the_pdf_is_not_sealed_and_the_way_to_get_it_is_said(unsealed: Path, key_file: Path, claim: Claim) -> None:
+    script = (
+        "import sys; from pathlib import Path; sys.modules['pyhanko'] = None\n"
+        "from evalspec.errors import MissingLibrary\n"
+        "from evalspec.signing.keys import load_signer\n"
+        "from evalspec.signing.seal import seal\n"
+        "from evalspec.signing.statement import Claim\n"
+        "try: seal(Path(sys.argv[1]), load_signer(Path(sys.argv[2]), 'correct horse'), Claim.from_json(sys.argv[3].encode()))\n"
+        "except MissingLibrary as error: print(error.exit_code, error)"
+    )
+    command = [sys.executable, "-W", "error", "-c", script, str(unsealed), str(key_file), claim.to_json().decode()]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("3 report.pdf cannot be signed without pyHanko")
+    assert '"evalspec-compiler[report]"' in shown
 
 
 def test_the_same_claim_and_files_give_the_same_statement(unsealed: Path, signer: FileSigner, claim: Claim) -> None:

@@ -42,6 +42,16 @@ def test_a_problem_reads_as_one_line_and_one_per_place() -> None:
     assert str(Problem(kind="ALTERED", name="x", detail="signed a", paths=("/b",))) == "ALTERED x: signed a\n  differs at /b"
 
 
+def test_the_description_names_outcome_problems_signer_and_reasons(run: Path, trust: Trust) -> None:
+    assert verify(run, trust).describe().startswith("intact: every file is as it was signed\nsigner: Example Lab (trusted), key SHA256:")
+    (run / "extra.txt").write_text("")
+    described = verify(run).describe().splitlines()
+    assert described[0] == "ALTERED: the content is not as it was signed"
+    assert described[1] == "UNLISTED extra.txt (not covered by the signature)"
+    assert described[2].startswith("signer: Example Lab (NOT TRUSTED), key SHA256:")
+    assert described[3].startswith("no trust anchor was given")
+
+
 def test_bytes_are_handed_on_only_as_signed(run: Path, trust: Trust) -> None:
     verification = verify(run, trust)
     assert verification.read_verified(run, "study.yaml") == (run / "study.yaml").read_bytes()

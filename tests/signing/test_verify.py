@@ -12,10 +12,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from evalspec.artifacts.base import sha256_hex
 from evalspec.errors import UsageError
 from evalspec.signing import dsse
+from evalspec.signing.certificates import self_signed
 from evalspec.signing.keys import FileSigner
 from evalspec.signing.seal import seal
 from evalspec.signing.statement import Claim
@@ -272,7 +274,7 @@ def test_an_expired_certificate_leaves_the_report_intact_but_untrusted(run: Path
 
 
 def test_the_first_use_is_loud_and_remembered_and_the_second_is_quiet(run: Path, tmp_path: Path, signer: FileSigner) -> None:
-    memory = tmp_path / "known.yaml"
+    memory = tmp_path / "settings" / "known.yaml"
     first = verify(run, Trust.on_first_use(memory))
     assert first.exit_code == 0
     assert first.notes[0].startswith("TRUSTED ON FIRST USE")
@@ -299,6 +301,22 @@ def test_a_report_pdf_alone_is_checked_by_its_own_signature(run: Path, tmp_path:
     assert verify_pdf(alone, trust).exit_code == 1
     alone.write_bytes(unsigned_pdf)
     assert str(verify_pdf(alone, trust).problems[0]) == "PDF alone.pdf: the PDF has 0 signatures; exactly one is allowed"
+
+
+def test_a_report_pdf_signed_on_another_curve_is_refused(tmp_path: Path, unsigned_pdf: bytes) -> None:
+    from evalspec.signing.pades import sign_pdf
+
+    private = ec.generate_private_key(ec.SECP384R1())
+    (tmp_path / "report.pdf").write_bytes(sign_pdf(unsigned_pdf, FileSigner(private, self_signed(private, "Lab", years=1))).content)
+    verification = verify_pdf(tmp_path / "report.pdf")
+    assert verification.exit_code == 1
+    assert "not on the curve P-256" in str(verification.problems[0])
+
+
+def test_a_certificate_that_is_none_is_named(run: Path, trust: Trust, rewrite_statement: Rewrite) -> None:
+    (run / "signer.crt").write_bytes(b"no certificate")
+    rewrite_statement(run, lambda statement: set_digest(statement, "signer.crt", b"no certificate"))
+    assert lines(run, trust) == ["STATEMENT signer.crt: this is not a certificate in PEM form"]
 
 
 def test_what_is_no_folder_is_a_usage_error(tmp_path: Path) -> None:

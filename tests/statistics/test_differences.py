@@ -2,22 +2,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.proportion import confint_proportions_2indep
 
 from evalspec.statistics.difference_alternatives import agresti_min, bonett_price, paired_correlation, paired_wald
 from evalspec.statistics.differences import PairedCounts, newcombe_paired, only_first_matrix, paired_difference, tango, tango_statistic
 from evalspec.statistics.exact_differences import fay_lumbard
 from evalspec.statistics.mcnemar import mcnemar_asymptotic, mcnemar_exact
 from evalspec.statistics.noninferiority import equivalence, noninferiority
-from evalspec.statistics.unpaired import TwoSamples, miettinen_nurminen
+from evalspec.statistics.unpaired import TwoSamples, miettinen_nurminen, newcombe_independent
 
 cell = st.integers(0, 60)
 tables = st.tuples(cell, cell, cell, cell).filter(any).map(lambda cells: PairedCounts(*cells))
 METHODS = (tango, newcombe_paired, fay_lumbard, agresti_min, bonett_price)
 
 
+@settings(max_examples=60, deadline=None)
 @given(tables)
 def test_every_interval_holds_the_difference_or_is_drawn_towards_0(counts: PairedCounts) -> None:
     difference = paired_difference(counts)
@@ -28,6 +28,7 @@ def test_every_interval_holds_the_difference_or_is_drawn_towards_0(counts: Paire
             assert limits.low - 1e-9 <= difference <= limits.high + 1e-9
 
 
+@settings(max_examples=40, deadline=None)
 @given(tables)
 def test_swapping_the_models_flips_every_sign(counts: PairedCounts) -> None:
     swapped = counts.swapped()
@@ -43,6 +44,7 @@ def test_the_score_statistic_at_0_is_the_root_of_mcnemars_chi_square(counts: Pai
     assert tango_statistic(counts, 0.0) ** 2 == pytest.approx(mcnemar_asymptotic(counts).statistic, abs=1e-9)
 
 
+@settings(max_examples=60, deadline=None)
 @given(tables)
 def test_the_exact_interval_holds_0_exactly_when_the_exact_test_does_not_reject(counts: PairedCounts) -> None:
     limits, p_value = fay_lumbard(counts), mcnemar_exact(counts).p_value
@@ -91,7 +93,12 @@ def test_pairs_of_many_models_are_counted_as_pairs_of_two() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second", "says"),
-    [([1, float("nan")], [1, 0], "finite"), ([0.5, 1], [1, 1], "only 0 and 1"), ([1, 0, 1], [1, 0], "one length"), ([None, 1], [1, 1], "finite|numbers")],
+    [
+        ([1, float("nan")], [1, 0], "missing"),
+        ([None, 1], [1, 1], "missing"),
+        ([0.5, 1], [1, 1], "only 0 and 1"),
+        ([1, 0, 1], [1, 0], "one length"),
+    ],
 )
 def test_scores_that_cannot_be_paired_are_refused(first: list[float], second: list[float], says: str) -> None:
     with pytest.raises(ValueError, match=says):
@@ -120,11 +127,31 @@ def test_the_wald_interval_says_when_it_misleads() -> None:
     assert paired_wald(PairedCounts(300, 30, 20, 100)).caution is None
 
 
+# Newcombe (1998), Stat. Med. 17, 873-890, table II, method 6.
+@pytest.mark.parametrize(
+    ("samples", "low", "high"),
+    [((56, 70, 48, 80), 0.0528, 0.3382), ((9, 10, 3, 10), 0.1700, 0.8406), ((6, 7, 2, 7), 0.0342, 0.8534), ((5, 56, 0, 29), -0.0326, 0.1933)],
+)
+def test_the_unpaired_score_interval_gives_the_published_limits(samples: tuple[int, int, int, int], low: float, high: float) -> None:
+    limits = miettinen_nurminen(TwoSamples(*samples))
+    assert (limits.low, limits.high) == pytest.approx((low, high), abs=6e-5)
+
+
 @given(st.integers(1, 80), st.integers(1, 80), st.data())
-def test_the_unpaired_score_interval_agrees_with_statsmodels(n1: int, n2: int, data: st.DataObject) -> None:
-    k1, k2 = data.draw(st.integers(1, n1)), data.draw(st.integers(0, max(0, n2 - 1)))
-    if (k1, k2) in ((n1, 0), (n1, n2)) or (k1 == n1 and n1 == 1):
-        return
-    limits = miettinen_nurminen(TwoSamples(k1, n1, k2, n2))
-    oracle = confint_proportions_2indep(k1, n1, k2, n2, method="score", compare="diff", correction=True)
-    assert (limits.low, limits.high) == pytest.approx(oracle, abs=1e-5)
+def test_unpaired_intervals_hold_their_estimate_and_flip_with_the_samples(n1: int, n2: int, data: st.DataObject) -> None:
+    samples = TwoSamples(data.draw(st.integers(0, n1)), n1, data.draw(st.integers(0, n2)), n2)
+    flipped = TwoSamples(samples.second_successes, n2, samples.first_successes, n1)
+    for method in (miettinen_nurminen, newcombe_independent):
+        limits, mirrored = method(samples), method(flipped)
+        assert -1.0 <= limits.low <= limits.high <= 1.0
+        assert limits.low - 1e-9 <= samples.first - samples.second <= limits.high + 1e-9
+        assert (limits.low, limits.high) == pytest.approx((-mirrored.high, -mirrored.low), abs=1e-8)
+
+
+@pytest.mark.parametrize("counts", [PairedCounts(0, 0, 1, 0), PairedCounts(0, 0, 40, 0)])
+def test_a_model_that_loses_every_question_gets_tangos_closed_form(counts: PairedCounts) -> None:
+    # With every question lost the statistic is -sqrt(n (1 + D) / (1 - D)).
+    square = 1.959963984540054**2 / counts.questions
+    limits = tango(counts)
+    assert limits.low == -1.0
+    assert limits.high == pytest.approx((square - 1) / (square + 1), abs=1e-9)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
@@ -29,6 +29,7 @@ def test_adjusted_p_values_are_never_below_the_raw_ones_and_keep_their_order(raw
         assert np.all(np.diff(adjusted[np.argsort(raw, kind="stable")]) >= -1e-15)
 
 
+@settings(max_examples=30, deadline=None)
 @given(p_values)
 def test_adjustment_agrees_with_statsmodels(raw: list[float]) -> None:
     for name, method in METHODS.items():

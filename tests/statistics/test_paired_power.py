@@ -106,7 +106,6 @@ def test_a_hundred_detectable_differences_take_at_most_a_second() -> None:
 def test_connors_power_inverts_his_sample_size() -> None:
     questions = connor_questions(0.2, 0.05)
     assert connor_power(round(questions), 0.2, 0.05) == pytest.approx(0.8, abs=1e-3)
-    assert connor_power(10, 0.2, 0.2) == pytest.approx(0.0544, abs=2e-3) or connor_power(10, 0.2, 0.2) < 0.8
     assert connor_power(10, 1.0, 1.0) == 1.0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def continuity(given: Inputs) -> Any:
 def holm(given: Inputs) -> Any:
     if "data" in given:
         scores = fixture_scores()
-        pairs = [PairedCounts.from_scores(a, b) for a, b in zip(scores, scores[1:], strict=False)]
+        pairs = [PairedCounts.from_scores(a, b) for a, b in pairwise(scores)]
         return multiplicity.holm([mcnemar.mcnemar_exact(pair).p_value for pair in pairs])
     if "m_total" in given:
         adjusted = multiplicity.holm([*given["p"], 1e-4, 1e-4, 1e-4, 1e-4])

@@ -1,0 +1,124 @@
+"""Which verbs, options and examples does the command line have?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from evalspec import __version__
+
+Verb = Callable[[argparse.Namespace, object], int]
+
+DESCRIPTION = """Compile, run, sign and verify statistical studies of language models.
+
+A study is one YAML file: models, questions, analyses, thresholds. `evalspec run` takes it to a signed report."""
+EPILOG = """examples:
+  evalspec init my-study                          a first study, commented, ready to run
+  evalspec validate study.yaml                    every fault at once, with its place and a hint
+  evalspec plan study.yaml                        what will be scored, how long, which gaps the sample can find
+  evalspec run study.yaml --key signer.p12        score, analyse, check, report, sign
+  evalspec verify reports/study --trust team.yaml --recompute
+
+exit codes of run: 0 passed, 1 a check failed, 2 study or usage wrong, 3 could not be done, 4 inconclusive"""
+VERIFY_EPILOG = """exit codes: 0 intact and signer trusted, 1 altered, 2 usage, 3 could not be checked, 4 intact, signer not trusted
+
+examples:
+  evalspec verify reports/study --trust team.yaml
+  evalspec verify report.pdf --fingerprint SHA256:...
+  evalspec verify reports/study --trust team.yaml --recompute"""
+
+
+def parser(verbs: Mapping[str, Callable[..., int]]) -> argparse.ArgumentParser:
+    """Return the parser of the command line; `verbs` are called with the options and the console."""
+    top = argparse.ArgumentParser(prog="evalspec", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    top.add_argument("--version", action="version", version=f"evalspec {__version__}")
+    _add_completion(top)
+    commands = top.add_subparsers(dest="command", required=True, metavar="VERB")
+
+    def add(name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command.add_argument("--json", action="store_true", help="print one JSON object for machines")
+        command.set_defaults(verb=verbs[name])
+        return command
+
+    _init(add("init", "write a first study, commented, that validates and runs", "example: evalspec init my-study --model checkpoints/step-9000"))
+    _study(add("validate", "check a study and name every fault at once", "example: evalspec validate study.yaml"))
+    _machine(
+        _study(add("plan", "print what will be scored, how long it takes and which gaps can be found", "example: evalspec plan study.yaml --json"))
+    )
+    _sealing(_machine(_study(add("run", "score, analyse, check, report and sign", "example: evalspec run study.yaml --key signer.p12"))))
+    _sealing(_machine(_target(add("report", "compose and sign the report of a finished run again", "example: evalspec report reports/study"))))
+    _verify(add("verify", "check that a report is intact and who signed it, offline", VERIFY_EPILOG))
+    _keygen(add("keygen", "make a signing key", "example: evalspec keygen --organisation 'Example Lab' --out signer.p12 --trust team.yaml"))
+    add("schema", "print the JSON Schema of the study language", "example: evalspec schema > evalspec.schema.json")
+    _machine(add("doctor", "say what is installed, what is missing and how to get it"))
+    return top
+
+
+def _add_completion(top: argparse.ArgumentParser) -> None:
+    class Completion(argparse.Action):
+        """Print a completion script; the library for it is imported only then."""
+
+        def __call__(self, parser: argparse.ArgumentParser, _namespace: object, values: object, _option: object = None) -> None:
+            import shtab  # noqa: PLC0415 - only for this one option
+
+            parser.exit(message=shtab.complete(parser, shell=str(values)))
+
+    top.add_argument("--print-completion", action=Completion, choices=("bash", "zsh", "tcsh"), help="print a completion script for your shell")
+
+
+def _init(command: argparse.ArgumentParser) -> None:
+    command.add_argument("folder", type=Path, help="the folder to write into")
+    command.add_argument("--model", type=Path, action="append", default=[], metavar="DIR", help="a checkpoint folder; may be given several times")
+
+
+def _study(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    command.add_argument("study", type=Path, metavar="STUDY", help="the study file")
+    return command
+
+
+def _target(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    command.add_argument("study", type=Path, metavar="STUDY|DIR", help="the study file, or the directory of its run")
+    return command
+
+
+def _machine(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    command.add_argument("--cache", type=Path, metavar="DIR", help="where finished batches are kept (default: .evalspec in the study's root)")
+    command.add_argument("--token-budget", type=_positive, metavar="N", help="tokens per batch; part of the protocol")
+    command.add_argument("--threads", type=_positive, metavar="N", help="processor threads for scoring")
+    return command
+
+
+def _sealing(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    command.add_argument("--out", type=Path, metavar="DIR", help="the run directory (default: reports/NAME OF THE STUDY)")
+    command.add_argument("--key", type=Path, metavar="FILE", help="the signing key, as `evalspec keygen` makes it")
+    command.add_argument("--throwaway-key", action="store_true", help="sign with a key made for this run alone, even where a key is configured")
+    command.add_argument("--trust-out", type=Path, metavar="FILE", help="where the public part of a throw-away key is written")
+    command.add_argument("--no-pdf", action="store_true", help="make no PDF")
+    command.add_argument("--quiet", action="store_true", help="no progress and no remarks")
+    return command
+
+
+def _verify(command: argparse.ArgumentParser) -> None:
+    command.add_argument("target", type=Path, metavar="DIR|report.pdf", help="the run directory, or a PDF that left it")
+    anchor = command.add_mutually_exclusive_group()
+    anchor.add_argument("--trust", type=Path, metavar="FILE", help="the keys that you trust")
+    anchor.add_argument("--fingerprint", metavar="FP", help="the fingerprint of the one key that you trust")
+    anchor.add_argument("--tofu", action="store_true", help="trust this signer's key on first use and remember it")
+    command.add_argument("--recompute", action="store_true", help="rebuild findings and verdict from the recorded responses and compare")
+
+
+def _keygen(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--organisation", required=True, metavar="NAME", help="whose key it is")
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the key file to write")
+    command.add_argument("--trust", type=Path, metavar="FILE", help="a trust file to add the public part to")
+    command.add_argument("--years", type=_positive, default=5, metavar="N", help="how long the certificate is valid (default: 5)")
+    command.add_argument("--no-passphrase", action="store_true", help="do not encrypt the key file")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number

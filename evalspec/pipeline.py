@@ -1,0 +1,157 @@
+"""In which order does everything happen?  The composition root: it calls the stages in order and has no logic of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalspec import __version__, surroundings, tools
+from evalspec.analyses.analyse import analyse
+from evalspec.analyses.catalogue import catalogue
+from evalspec.analyses.recomputation import Recomputation, compare
+from evalspec.artifacts.base import sha256_hex
+from evalspec.artifacts.findings import Findings
+from evalspec.artifacts.protocol import BatchRule, Protocol, RecordIdentity
+from evalspec.artifacts.questions import QuestionBank
+from evalspec.artifacts.schedule import Schedule
+from evalspec.artifacts.verdict import Verdict
+from evalspec.checking import check
+from evalspec.errors import EvalspecError, InputError, MissingLibrary
+from evalspec.gating import gate
+from evalspec.language.compile import CompiledStudy
+from evalspec.planning.protocol import build_protocol, list_questions
+from evalspec.planning.sampling import draw
+from evalspec.planning.schedule import build_schedule
+from evalspec.protocols import ProgressSink, ignore_progress
+from evalspec.scoring.execute import ScoringTask, score
+from evalspec.settings import Settings
+from evalspec.signing.seal import seal
+from evalspec.signing.trust import Trust
+from evalspec.signing.verification import Verification
+from evalspec.signing.verify import verify
+from evalspec.store import FINDINGS, PROTOCOL, REPORT_HTML, REPORT_PDF, RESPONSES, STUDY_SOURCE, VERDICT, RunDirectory
+from evalspec.tables.responses import responses_from_parquet
+
+ATTACHED = (STUDY_SOURCE, PROTOCOL, FINDINGS, VERDICT)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Everything that is known before scoring."""
+
+    compiled: CompiledStudy
+    bank: QuestionBank
+    protocol: Protocol
+    schedule: Schedule
+    task: ScoringTask
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to; `fault` is what kept the PDF from being made, after everything else was written and signed."""
+
+    folder: Path
+    verdict: Verdict
+    fault: EvalspecError | None
+
+
+def prepare(study: Path, settings: Settings) -> Prepared:
+    """Resolve a study to its protocol and its schedule; nothing is scored."""
+    sound = check(study, settings)
+    if sound.absent:
+        raise InputError(fault for error in sound.absent for fault in error.diagnostics)
+    compiled, bank = sound.compiled, sound.bank
+    draws = {entry.id: draw(entry.sample, bank.benchmark(entry.id), seed=compiled.study.seed) for entry in compiled.study.benchmarks}
+    models = tools.resolve_models(compiled, settings)
+    hidden = {entry.id for entry in compiled.study.benchmarks if entry.disclosure == "none"}
+    commit = tools.committer(settings) if hidden else None
+    protocol = build_protocol(
+        compiled.study,
+        bank=bank,
+        draws=draws,
+        identities={name: model.identity for name, model in models.items()},
+        batch_rule=BatchRule(token_budget=settings.token_budget),
+        commit=commit,
+    )
+    listed = {name: list_questions(drawn, commit if name in hidden else None) for name, drawn in draws.items()}
+    recorded = {name for name, model in models.items() if isinstance(model.identity, RecordIdentity)}
+    task = ScoringTask(
+        protocol=protocol,
+        questions={name: tuple(entry.question for entry in entries) for name, entries in listed.items()},
+        folders={name: model.place for name, model in models.items() if name not in recorded},
+        records={name: model.place for name, model in models.items() if name in recorded},
+    )
+    orders = task.orders()
+    schedule = build_schedule(protocol, orders=orders, draws=draws.values(), outlook=tools.outlook(protocol, orders, models, settings))
+    return Prepared(compiled, bank, protocol, schedule, task)
+
+
+def run(study: Path, out: Path, settings: Settings, *, seal_with: tools.Seal, command: str, progress: ProgressSink = ignore_progress) -> Outcome:
+    """Take a study all the way to a signed report in `out`."""
+    started, directory, executor = surroundings.timestamp(), RunDirectory(out), tools.executor(settings)
+    directory.prepare()
+    prepared = prepare(study, settings)
+    scored = score(prepared.task, executor, tools.journal(settings), progress)
+    directory.clear()
+    directory.write_study(prepared.compiled.study, prepared.compiled.text)
+    directory.write_protocol(prepared.protocol)
+    directory.write_schedule(prepared.schedule)
+    directory.write_questions(prepared.protocol, prepared.bank)
+    digest = directory.write_responses(scored.responses, prepared.protocol)
+    findings = analyse(directory.read_responses(), prepared.protocol, catalogue(), responses_sha256=digest, progress=progress)
+    directory.write_findings(findings)
+    directory.write_verdict(gate(findings, prepared.protocol.thresholds))
+    directory.write_ledger(tools.ledger(prepared.protocol, scored.jobs, executor, started=started, command=command, study=study, seal=seal_with))
+    return report(out, settings, seal_with=seal_with)
+
+
+def report(folder: Path, settings: Settings, *, seal_with: tools.Seal) -> Outcome:
+    """Compose, render and seal the report of a finished run from its files; without Pango everything but the PDF is made."""
+    from evalspec.reporting.compose import compose
+    from evalspec.reporting.dossier import Dossier, SignerNote
+    from evalspec.reporting.pdf import render
+
+    directory = RunDirectory(folder)
+    study, protocol, verdict, ledger = directory.read_study(), directory.read_protocol(), directory.read_verdict(), directory.read_ledger()
+    dossier = Dossier(
+        study=study,
+        protocol=protocol,
+        schedule=directory.read_schedule(),
+        findings=directory.read_findings(),
+        verdict=verdict,
+        ledger=ledger,
+        responses=directory.read_responses(),
+        catalogue=catalogue(),
+        tool_version=__version__,
+        bank=directory.read_questions(),
+        signer=SignerNote(seal_with.signer.fingerprint, seal_with.name, throw_away=seal_with.throw_away),
+    )
+    html = compose(dossier).html
+    directory.write(REPORT_HTML, html.encode())
+    directory.remove(REPORT_PDF)
+    skipped = None if settings.pdf else "not asked for"
+    fault: EvalspecError | None = None
+    if settings.pdf:
+        try:
+            attachments = {name: directory.read(name) for name in ATTACHED}
+            directory.write(REPORT_PDF, render(html, attachments=attachments, finished=ledger.finished))
+        except MissingLibrary as error:
+            skipped, fault = error.diagnostics[0].message, error
+    seal(folder, seal_with.signer, tools.claim(study, protocol, verdict, ledger), pdf_skipped=skipped)
+    return Outcome(folder, verdict, fault)
+
+
+def recompute(folder: Path, verification: Verification) -> Recomputation:
+    """Rebuild findings and verdict from the recorded responses, all read from verified bytes, and compare them with the recorded ones."""
+    content = {name: verification.read_verified(folder, name) for name in (PROTOCOL, RESPONSES, FINDINGS, VERDICT)}
+    protocol = Protocol.from_json(content[PROTOCOL])
+    recorded = Findings.from_json(content[FINDINGS]), Verdict.from_json(content[VERDICT])
+    missing = sorted({request.kind for request in protocol.analyses} - set(catalogue()))
+    if missing:
+        return Recomputation("not_recomputable", why=f"no analysis of the kind {missing[0]!r} is installed here")
+    responses = responses_from_parquet(content[RESPONSES])
+    findings = analyse(responses, protocol, catalogue(), responses_sha256=sha256_hex(content[RESPONSES]))
+    return compare(recorded, (findings, gate(findings, protocol.thresholds)), catalogue())
+
+
+__all__ = ["Outcome", "Prepared", "Trust", "prepare", "recompute", "report", "run", "verify"]

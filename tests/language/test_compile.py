@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalspec.artifacts.study import RecordedResponses, Study
+from evalspec.errors import Diagnostic, Location, StudyError
+from evalspec.language.compile import CompiledStudy, compile_study
+from evalspec.language.source import read_source
+from evalspec.protocols import Catalogue
+
+Compile = Callable[..., CompiledStudy]
+Faults = Callable[..., tuple[Diagnostic, ...]]
+Changed = Callable[..., str]
+
+
+def test_a_sound_study_compiles_with_its_defaults_filled_in(compiled: Compile, sound: str) -> None:
+    study = compiled(sound).study
+    assert [model.id for model in study.models] == ["new", "old"]
+    assert isinstance(study.model("old").source, RecordedResponses)
+    assert study.benchmark("facts").missing == "wrong"
+    assert study.analysis("accuracy").benchmarks == ("facts", "riddles")
+    assert study.analysis("accuracy").options == {"kind": "intervals", "method": "wilson", "level": 0.95}
+    assert study.analysis("pairs").benchmarks == ("facts",)
+    assert study.analysis("pairs").planned
+
+
+def test_an_exploratory_analysis_is_not_planned(compiled: Compile, changed: Changed) -> None:
+    study = compiled(changed(("kind: intervals", "kind: intervals, exploratory: true"))).study
+    assert not study.analysis("accuracy").planned
+    assert "exploratory" not in study.analysis("accuracy").options
+
+
+def test_a_compiled_study_dumps_and_parses_back_to_one_digest(compiled: Compile, sound: str) -> None:
+    study = compiled(sound).study
+    assert Study.from_json(study.to_json()).digest() == study.digest()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_keys_moves_nothing_but_the_digest_of_the_file(compiled: Compile, sound: str, shuffle: random.Random) -> None:
+    def shuffled(value: Any) -> Any:
+        if isinstance(value, dict):
+            names = list(value)
+            shuffle.shuffle(names)
+            return {name: shuffled(value[name]) for name in names}
+        return [shuffled(inner) for inner in value] if isinstance(value, list) else value
+
+    study = compiled(sound).study
+    again = compiled(json.dumps(shuffled(read_source(sound.encode(), "study.yaml").content))).study
+    assert again.model_copy(update={"source_sha256": study.source_sha256}).digest() == study.digest()
+
+
+def test_places_are_those_of_the_text(compiled: Compile, sound: str) -> None:
+    study = compiled(sound)
+    assert study.place(("models", 1, "source", "responses")) == Location("study.yaml", 8, 25)
+    assert study.place(("benchmarks", 0, "disclosure")) == study.place(("benchmarks", 0))
+    assert study.text == sound.encode()
+
+
+def test_an_unknown_version_hides_all_else(faults: Faults, changed: Changed) -> None:
+    (fault,) = faults(changed(("evalspec/v1", "evalspec/v9"), ("seed: 7", "sede: x")))
+    assert "evalspec/v1" in str(fault.hint)
+
+
+def test_a_fault_of_a_model_does_not_spread_to_those_who_name_it(faults: Faults, changed: Changed) -> None:
+    (fault,) = faults(changed(("{path: checkpoint}", "{path: 12}")))
+    assert "source.path" in fault.message
+
+
+def test_at_most_a_hundred_faults_are_listed(faults: Faults) -> None:
+    found = faults("\n".join(["apiVersion: evalspec/v1", *(f"k{number}: no" for number in range(300))]))
+    assert len(found) == 101
+    assert found[-1].message.startswith("and ")
+
+
+def test_a_missing_study_file_names_one_like_it(tmp_path: Path, catalogue: Catalogue) -> None:
+    (tmp_path / "study.yaml").write_text("")
+    with pytest.raises(StudyError, match="no study file") as caught:
+        compile_study(tmp_path / "sutdy.yaml", catalogue)
+    assert caught.value.diagnostics[0].hint == 'did you mean "study.yaml"?'
+
+
+def test_a_folder_is_no_study_file(tmp_path: Path, catalogue: Catalogue) -> None:
+    with pytest.raises(StudyError, match="is a folder"):
+        compile_study(tmp_path, catalogue)
+
+
+@pytest.mark.parametrize("name", ["a\0b.yaml", "x" * 300 + ".yaml"])
+def test_a_name_that_no_file_can_have_is_an_error_of_the_study(name: str, tmp_path: Path, catalogue: Catalogue) -> None:
+    with pytest.raises(StudyError, match="cannot be read"):
+        compile_study(tmp_path / name, catalogue)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_study_with_anything_in_any_place_raises_nothing_but_study_errors(faults: Faults, sound: str, data: st.DataObject) -> None:
+    content: Any = read_source(sound.encode(), "study.yaml").content
+    junk = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "kind", "path", "method", "x"]), inner, max_size=3),
+        max_leaves=6,
+    )
+    place = content
+    for _ in range(data.draw(st.integers(0, 4))):
+        inner = [value for value in (place.values() if isinstance(place, dict) else place) if isinstance(value, dict | list) and value]
+        place = data.draw(st.sampled_from(inner)) if inner else place
+    steps = list(place) if isinstance(place, dict) else list(range(len(place)))
+    place[data.draw(st.sampled_from(steps))] = data.draw(junk)
+    faults(json.dumps(content))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_study_with_a_piece_cut_out_raises_nothing_but_study_errors(faults: Faults, sound: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(sound)))
+    faults(sound[:start] + data.draw(st.sampled_from(["", ":", "- ", "\n", "{", '"', " "])) + sound[start + data.draw(st.integers(0, 30)) :])
+
+
+def test_a_study_of_two_hundred_lines_compiles_in_a_tenth_of_a_second(compiled: Compile, sound: str) -> None:
+    models = "".join(f"  - id: m{number}\n    source:\n      path: checkpoint\n    family: Small\n    licence: Apache-2.0\n" for number in range(36))
+    text = sound.replace("models:\n", f"models:\n{models}")
+    assert len(text.splitlines()) >= 200
+    compiled(sound)
+    spent = min(_seconds(lambda: compiled(text)) for _ in range(5))
+    assert spent < 0.1
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
