@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from evalspec.arguments import parser
-from evalspec.artifacts.base import JsonValue
 from evalspec.console import Console
 from evalspec.errors import Diagnostic, EvalspecError, SigningError, StudyError, UsageError
-from evalspec.settings import Settings, find_file, read_settings
 
 if TYPE_CHECKING:
+    from evalspec.artifacts.base import JsonValue
     from evalspec.pipeline import Outcome
+    from evalspec.settings import Settings
     from evalspec.signing.keys import FileSigner
     from evalspec.signing.trust import Trust
     from evalspec.tools import Seal
@@ -229,6 +229,7 @@ def _default_folder(study: Path) -> Path:
 def _settings(options: argparse.Namespace) -> Settings:
     """Return options over evalspec.toml over defaults; the environment is read here and nowhere else."""
     from evalspec.language.paths import find_root
+    from evalspec.settings import Settings, find_file, read_settings
 
     study: Path = getattr(options, "study", None) or Path("study.yaml")
     hub = os.environ.get("HF_HUB_CACHE") or str(Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface") / "hub")

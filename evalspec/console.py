@@ -8,10 +8,13 @@ import time
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from evalspec.artifacts.base import JsonValue
 from evalspec.errors import Diagnostic, EvalspecError
-from evalspec.protocols import Progress
+
+if TYPE_CHECKING:
+    from evalspec.artifacts.base import JsonValue
+    from evalspec.protocols import Progress
 
 REDRAW_SECONDS = 0.2
 PLAIN_STEPS = 10

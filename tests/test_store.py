@@ -205,6 +205,12 @@ def test_an_earlier_run_is_accepted_and_cleared_with_its_unfinished_writes(full:
     assert list(full.path.iterdir()) == []
 
 
+def test_a_file_is_removed_whether_it_is_there_or_not(full: RunDirectory) -> None:
+    for _ in range(2):
+        full.remove("verdict.json")
+        assert not full.file("verdict.json").exists()
+
+
 @pytest.mark.parametrize("name", ["notes.txt", "figures/", "study.yaml"])
 def test_a_folder_with_anything_else_in_it_is_refused_and_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir() if name.endswith("/") else (tmp_path / name).write_text("mine")

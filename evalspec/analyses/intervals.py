@@ -1,7 +1,8 @@
 """How accurate is each model, and how sure is that?
 
 One row per benchmark and model, and one per stratum where strata are declared. Questions are taken as independent draws; each
-interval holds for its own row, not for all rows at once.
+interval holds for its own row, not for all rows at once. Statistics are imported where they are used: scipy would double the start-up
+of verbs that compute nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.study import Proportion
 from evalspec.protocols import Analysis, Axes, Context
-from evalspec.statistics.proportions import Interval, clopper_pearson, wilson
-from evalspec.statistics.weighted import clopper_pearson_effective, weighted_proportion, wilson_effective
 
 Method = Literal["wilson", "clopper_pearson"]
 NOT_BINARY = "scores are not 0 or 1, and this interval is for shares of right answers"
@@ -126,19 +125,19 @@ def _row(
         return empty.model_copy(update={"undefined": NOT_BINARY})
     if np.ptp(weights) > 0:
         return _weighted(empty, options, kept, weights, groups)
+    from evalspec.statistics.proportions import clopper_pearson, wilson
+
     successes = int(kept.sum())
-    interval = _interval(options, successes, int(kept.size))
+    limits = wilson if options.method == "wilson" else clopper_pearson
+    interval = limits(successes, int(kept.size), level=options.level)
     return empty.model_copy(update={"successes": successes, "value": successes / kept.size, "low": interval.low, "high": interval.high})
-
-
-def _interval(options: IntervalsOptions, successes: int, trials: int) -> Interval:
-    chosen = wilson if options.method == "wilson" else clopper_pearson
-    return chosen(successes, trials, level=options.level)
 
 
 def _weighted(
     empty: IntervalRow, options: IntervalsOptions, scores: NDArray[np.float64], weights: NDArray[np.float64], groups: NDArray[np.str_]
 ) -> IntervalRow:
+    from evalspec.statistics.weighted import clopper_pearson_effective, weighted_proportion, wilson_effective
+
     try:
         share = weighted_proportion(scores, weights, groups)
     except ValueError:

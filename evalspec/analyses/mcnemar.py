@@ -1,7 +1,8 @@
 """Which models differ, asked on the same questions?
 
 Each pair is tested by McNemar's test on the questions that exactly one of the two answers correctly. The family of pairs is declared
-before scoring; the adjusted test decides, and the interval beside it is for its own comparison only.
+before scoring; the adjusted test decides, and the interval beside it is for its own comparison only. Statistics are imported where they
+are used: scipy would double the start-up of verbs that compute nothing.
 """
 
 from __future__ import annotations
@@ -18,9 +19,6 @@ from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.study import ModelId, Proportion
 from evalspec.protocols import Analysis, Axes, Comparison, Context
-from evalspec.statistics.differences import PairedCounts, paired_difference, tango
-from evalspec.statistics.mcnemar import mcnemar_exact, mcnemar_mid_p
-from evalspec.statistics.multiplicity import holm
 
 Test = Literal["exact", "mid_p"]
 Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]
@@ -180,6 +178,9 @@ def _pairs(options: McnemarOptions, models: tuple[str, ...], order: tuple[str, .
 
 
 def _row(benchmark: BenchmarkResponses, options: McnemarOptions, pair: tuple[str, str]) -> McnemarRow:
+    from evalspec.statistics.differences import PairedCounts, paired_difference, tango
+    from evalspec.statistics.mcnemar import mcnemar_exact, mcnemar_mid_p
+
     scores = benchmark.settled()
     first, second = (scores[benchmark.models.index(model)] for model in pair)
     common = ~np.isnan(first) & ~np.isnan(second)
@@ -217,6 +218,8 @@ def _why_undefined(benchmark: BenchmarkResponses, scores: np.ndarray) -> str | N
 
 def _adjusted(rows: list[McnemarRow], options: McnemarOptions) -> Iterator[McnemarRow]:
     """Add the adjusted p-value and the decision; an undefined comparison counts as p = 1 in its family."""
+    from evalspec.statistics.multiplicity import holm
+
     raw = [row.p_value if options.test == "exact" else row.p_mid for row in rows]
     counted = [1.0 if p is None else p for p in raw]
     adjusted = holm(counted) if options.correction == "holm" and rows else counted

@@ -20,7 +20,15 @@ Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 class Artifact(BaseModel):
     """A frozen, closed JSON value; numbers are finite, unknown keys are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,  # most artifacts are imported by every verb and used by few
+    )
 
     def to_json(self) -> bytes:
         """Return the one byte form: sorted keys, UTF-8, LF, two spaces, no NaN."""

@@ -44,7 +44,7 @@ class Draft:
     def find(self, kind: str, identifier: JsonValue) -> Entry | None:
         """Return the entry of that id, if it is sound so far and the only one."""
         found = [entry for _, entry in self.entries(kind) if entry.get("id") == identifier]
-        return found[0] if len(found) == 1 else None
+        return found[0] if isinstance(identifier, str) and len(found) == 1 else None
 
     def analysis(self, entry: Entry) -> AnyAnalysis | None:
         """Return the analysis that an entry of `analyses` asks for, if its kind is sound."""

@@ -84,6 +84,8 @@ def _jobs(schedule: Schedule) -> str:
 def _time(schedule: Schedule) -> str:
     if schedule.seconds is None:
         return "  not known"
+    if not schedule.seconds:
+        return f"  {schedule.seconds_basis}"
     return f"  about {_duration(schedule.seconds)} ({schedule.seconds_basis})"
 
 

@@ -19,7 +19,11 @@ MISSING_WORDS = {
 
 def limitations(dossier: Dossier) -> tuple[str, ...]:
     """Return what follows from the facts of the run, most general first; sentences name models but hold no results."""
-    return tuple(_general(dossier)) + tuple(sentence for summary in dossier.findings.summaries for sentence in _of_model(summary, dossier))
+    places: dict[str, list[str]] = {}
+    for summary in dossier.findings.summaries:
+        for sentence in _of_model(summary, dossier):
+            places.setdefault(sentence, []).append(f"{summary.model} on {summary.benchmark}")
+    return tuple(_general(dossier)) + tuple(f"{sentence} This holds for {', '.join(where)}." for sentence, where in places.items())
 
 
 def main_limitations(dossier: Dossier) -> tuple[str, ...]:
@@ -47,13 +51,12 @@ def _general(dossier: Dossier) -> Iterator[str]:
 
 
 def _of_model(summary: ModelSummary, dossier: Dossier) -> Iterator[str]:
-    where = f"{summary.model} on {summary.benchmark}"
     if summary.degenerate:
-        yield f"{where}: one letter takes more than nine in ten of the choices, so the score says more about that habit than about ability."
+        yield "One letter takes more than nine in ten of the choices, so the score says more about that habit than about ability."
     if summary.missing:
         rule = MISSING_WORDS[dossier.protocol.benchmark(summary.benchmark).missing]
-        yield f"{where}: some scores are missing ({', '.join(reason.replace('_', ' ') for reason in summary.missing)}) and {rule}."
+        yield f"Some scores are missing ({', '.join(reason.replace('_', ' ') for reason in summary.missing)}) and {rule}."
     if summary.self_check_flips:
-        yield f"{where}: some answers changed when questions were scored one at a time, so the arithmetic alone can move this score."
+        yield "Some answers changed when questions were scored one at a time, so the arithmetic alone can move this score."
     if summary.route == "recorded":
-        yield f"{where}: responses were recorded elsewhere and replayed; this run did not meet the model."
+        yield "Responses were recorded elsewhere and replayed; this run did not meet the model."

@@ -97,6 +97,7 @@ class _Targets:
 def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"], device: str = "cpu") -> CausalLM:
     """Load a checkpoint for scoring; raises ScoringError when it cannot be loaded whole and without foreign code."""
     config = read_config(folder)
+    transformers.utils.logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         loaded, report = AutoModelForCausalLM.from_pretrained(

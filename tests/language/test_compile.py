@@ -76,6 +76,11 @@ def test_a_fault_of_a_model_does_not_spread_to_those_who_name_it(faults: Faults,
     assert "source.path" in fault.message
 
 
+def test_a_check_without_an_analysis_is_not_that_of_an_analysis_without_an_id(faults: Faults, changed: Changed) -> None:
+    found = faults(changed(("id: accuracy, ", ""), ("analysis: accuracy, ", "")))
+    assert [fault.message for fault in found] == ['analysis 1 has no "id"', 'check "floor" has no "analysis"']
+
+
 def test_at_most_a_hundred_faults_are_listed(faults: Faults) -> None:
     found = faults("\n".join(["apiVersion: evalspec/v1", *(f"k{number}: no" for number in range(300))]))
     assert len(found) == 101

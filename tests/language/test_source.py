@@ -122,6 +122,7 @@ def test_a_study_may_be_forty_levels_deep_and_no_deeper() -> None:
     assert told("[" * 100_000) == ["this is nested deeper than 40 levels"]
 
 
+@pytest.mark.slow
 def test_a_study_has_a_limit_of_values() -> None:
     assert told("[" + "1," * (MAX_NODES + 1) + "]") == ["a study may hold 50,000 values; here begins one more"]
 

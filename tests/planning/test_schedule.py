@@ -84,7 +84,9 @@ def test_time_follows_observed_speeds_and_leaves_out_what_the_journal_has(planne
     assert [(job.journalled, job.seconds) for job in schedule.jobs[:3]] == [(25, 5.0), (10, 0.0), (0, 10.0)]
     assert schedule.seconds_basis == "partly from the speed of earlier runs, partly estimated from parameters"
     complete = {job.id: job.questions for job in planned.jobs}
-    assert planned.schedule(Outlook(devices=(CPU,), memory=NEEDS, journalled=complete)).seconds_basis == "nothing is left to score"
+    done = planned.schedule(Outlook(devices=(CPU,), memory=NEEDS, journalled=complete))
+    assert done.seconds == 0
+    assert "Time\n  nothing is left to score\n" in describe(done, planned.protocol)
 
 
 def test_tokens_that_were_not_counted_are_estimated_and_said_to_be(planned: Planned) -> None:

@@ -217,12 +217,13 @@ def test_twenty_kills_lose_nothing_and_change_no_bit(make: SimpleNamespace, task
 
 
 def kill_at_random(child: int, journal: FileJournal, random: Random) -> None:
-    """Kill a little after the child has begun to write, or, one time in four, wherever it is."""
+    """Kill when the child has written some more bytes, anywhere in a line or a batch, or, one time in four, soon after its start."""
     before = written_bytes(journal)
-    deadline = time.monotonic() + (random.uniform(0.01, 0.1) if random.random() < 0.25 else 20)
-    while written_bytes(journal) == before and time.monotonic() < deadline and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        time.sleep(0.001)
-    time.sleep(random.uniform(0, 0.05))
+    wanted, deadline = random.randint(1, 8000), time.monotonic() + (random.uniform(0.01, 0.2) if random.random() < 0.25 else 60)
+    while written_bytes(journal) < before + wanted and time.monotonic() < deadline:
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return
+        time.sleep(0.0005)
     os.kill(child, signal.SIGKILL)
 
 

@@ -10,7 +10,6 @@ from evalspec.artifacts.base import Artifact
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import Responses
 from evalspec.protocols import Analysis, Context
-from evalspec.statistics.proportions import wilson
 
 
 class AgreementOptions(Artifact):
@@ -41,6 +40,8 @@ class AgreementResult(Artifact):
 
 def compute(responses: Responses, options: AgreementOptions, _context: Context) -> AgreementResult:
     """Return the agreement of every pair of models."""
+    from evalspec.statistics.proportions import wilson  # imported here, so that `evalspec validate` does not wait for scipy
+
     rows = []
     for benchmark in responses.benchmarks:
         scores = benchmark.settled()

@@ -1,10 +1,13 @@
-"""Small dossiers built from the real stages' artifacts: analyses and gate are ours, responses are drawn from a seed."""
+"""Small dossiers for the tests of reports: analyses and gate are the real ones, responses are drawn from a seed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import pytest
 
 from evalspec.analyses.analyse import analyse
 from evalspec.analyses.catalogue import BUILT_IN
@@ -43,6 +46,7 @@ from evalspec.artifacts.study import (
     Thresholds,
 )
 from evalspec.gating import gate
+from evalspec.reporting.compose import compose
 from evalspec.reporting.dossier import Dossier, SignerNote
 
 CATALOGUE = {analysis.kind: analysis for analysis in BUILT_IN}
@@ -272,6 +276,40 @@ def _ledger(wanted: Wanted) -> Ledger:
     )
 
 
-def with_signer(dossier: Dossier, note: SignerNote | None) -> Dossier:
-    """Return the dossier with another note on its signer."""
-    return replace(dossier, signer=note)
+@pytest.fixture(scope="session")
+def build_dossier() -> Callable[..., Dossier]:
+    """Builds a dossier that is like a `Wanted` with the given fields."""
+
+    def build_wanted(**wanted: Any) -> Dossier:
+        return build(Wanted(**wanted))
+
+    return build_wanted
+
+
+@pytest.fixture(scope="session")
+def dossier() -> Dossier:
+    """Two benchmarks, four models, two analyses, three checks of which one fails; everything disclosed and stated."""
+    return build()
+
+
+@pytest.fixture(scope="session")
+def bare_dossier() -> Dossier:
+    """The same study with everything left out that may be."""
+    return build(Wanted(bare=True, thresholds=False))
+
+
+@pytest.fixture(scope="session")
+def html(dossier: Dossier) -> str:
+    """The report of `dossier`."""
+    return compose(dossier).html
+
+
+@pytest.fixture(scope="session")
+def attachments(dossier: Dossier) -> dict[str, bytes]:
+    """What the PDF of `dossier` carries."""
+    return {
+        "study.yaml": b"apiVersion: evalspec/v1\ntitle: demonstration\n",
+        "protocol.json": dossier.protocol.to_json(),
+        "findings.json": dossier.findings.to_json(),
+        "verdict.json": dossier.verdict.to_json(),
+    }

@@ -1,0 +1,119 @@
+"""The PDF says what the page says, keeps to its standards, carries its sources, and has the same bytes each time."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evalspec.errors import MissingLibrary, ReportError
+from evalspec.reporting.compose import compose
+from evalspec.reporting.dossier import Dossier
+from evalspec.reporting.pdf import LIBRARIES, Limits, is_loadable, missing_libraries, render
+
+pytestmark = pytest.mark.skipif(bool(missing_libraries(is_loadable)), reason="Pango is not installed: see `evalspec doctor`")
+
+FINISHED = "2026-11-29T16:42:31Z"
+HOSTILE = "\u202eevil <script>alert(1)</script> \u200b中文 😀 Δ̈ ا \x00 " + "x" * 10_000
+
+
+@pytest.fixture(scope="module")
+def pdf(html: str, attachments: dict[str, bytes]) -> bytes:
+    return render(html, attachments=attachments, finished=FINISHED)
+
+
+@pytest.fixture(scope="module")
+def pdf_file(pdf: bytes, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pdf") / "report.pdf"
+    path.write_bytes(pdf)
+    return path
+
+
+def text_of(path: Path, *options: str) -> str:
+    if shutil.which("pdftotext") is None:
+        pytest.skip("pdftotext is not installed (package poppler-utils)")
+    return subprocess.run(["pdftotext", *options, str(path), "-"], capture_output=True, text=True, check=True).stdout
+
+
+def failures(content: bytes, profile: str) -> list[str]:
+    page = pytest.importorskip("page", reason="page-validation is not installed")
+    report = page.validate_pdf_bytes(content, profile=page.ValidationProfile(profile))
+    return [f"{failure.rule_id}: {failure.message}" for failure in report.failures]
+
+
+@pytest.mark.parametrize("profile", ["3a", "ua1"])
+def test_the_pdf_keeps_to_its_standards(pdf: bytes, profile: str) -> None:
+    assert failures(pdf, profile) == []
+
+
+def test_the_decision_stands_on_the_first_page(pdf_file: Path) -> None:
+    first = text_of(pdf_file, "-l", "1")
+    for words in ("Is the large demonstration model fit for release?", "Failed", "What was found", "Main limits", "page 1 of"):
+        assert words in first
+
+
+def test_contents_name_pages_and_pages_have_running_heads(pdf_file: Path) -> None:
+    second = text_of(pdf_file, "-layout", "-f", "2", "-l", "2")
+    assert "Glossary" in second
+    assert "Is the large demonstration model fit for release?" in second
+    assert "page 2 of" in second
+
+
+def test_the_sources_are_attached_unchanged(pdf_file: Path, attachments: dict[str, bytes], tmp_path: Path) -> None:
+    if shutil.which("pdfdetach") is None:
+        pytest.skip("pdfdetach is not installed (package poppler-utils)")
+    subprocess.run(["pdfdetach", "-saveall", "-o", str(tmp_path), str(pdf_file)], check=True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == attachments
+
+
+def test_the_metadata_can_be_read_with_any_tool(pdf: bytes) -> None:
+    assert pdf.count(b"<rdf:RDF") == pdf.count(b"</rdf:RDF>") == 1
+    assert b"<pdfuaid:part>1</pdfuaid:part>" in pdf
+    assert b"2026-11-29T16:42:31Z" in pdf
+
+
+@pytest.mark.slow
+def test_another_process_makes_the_same_bytes(pdf: bytes, html: str, attachments: dict[str, bytes]) -> None:
+    assert render(html, attachments=attachments, finished=FINISHED) == pdf
+
+
+@pytest.mark.slow
+def test_hostile_text_breaks_no_standard(build_dossier: Callable[..., Dossier], tmp_path: Path) -> None:
+    html = compose(build_dossier(title="<script>\u202e" + "W" * 280, stems={"*": HOSTILE}, questions=24)).html
+    content = render(html, attachments={}, finished=FINISHED)
+    assert failures(content, "3a") == []
+    assert failures(content, "ua1") == []
+    (tmp_path / "hostile.pdf").write_bytes(content)
+    words = text_of(tmp_path / "hostile.pdf")
+    assert "‹U+4E2D›" in words
+    assert "‹U+202E›evil <script>" in words
+
+
+def test_a_page_that_asks_for_a_file_is_refused(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    for element in (f'<img src="{secret.as_uri()}">', f'<link rel="stylesheet" href="{secret.as_uri()}">', f'<link rel="attachment" href="{secret.as_uri()}">'):
+        with pytest.raises(ReportError, match="fetches nothing"):
+            render(f"<html lang=en><title>t</title>{element}<p>text", attachments={}, finished=FINISHED)
+
+
+def test_a_child_that_takes_too_long_is_stopped(html: str) -> None:
+    with pytest.raises(ReportError, match="more than 0.2 seconds"):
+        render(html, attachments={}, finished=FINISHED, limits=Limits(wall_seconds=0.2))
+
+
+def test_a_child_that_takes_too_much_memory_is_an_error(html: str) -> None:
+    with pytest.raises(ReportError, match="failed"):
+        render(html, attachments={}, finished=FINISHED, limits=Limits(memory_bytes=60 * 2**20))
+
+
+def test_a_missing_library_is_named_with_the_way_to_get_it() -> None:
+    gone = {"libpango-1.0-0", "libharfbuzz-subset0"}
+    names = {name for package in gone for name in LIBRARIES[package]}
+    with pytest.raises(MissingLibrary, match=r"needs the Pango library.*libpango-1\.0-0, libharfbuzz-subset0 not found") as raised:
+        render("<p>", attachments={}, finished=FINISHED, probe=lambda name: name not in names)
+    assert "sudo apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0" in str(raised.value)
+    assert raised.value.exit_code == 3

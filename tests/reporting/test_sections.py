@@ -1,0 +1,59 @@
+"""What a report says is picked from the estimates, the checks and the facts of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evalspec.reporting.dossier import Dossier
+from evalspec.reporting.limits import limitations, main_limitations
+from evalspec.reporting.samples import draw_samples
+from evalspec.reporting.summary import check_views, overview
+
+
+def test_the_overview_names_the_range_of_each_benchmark(dossier: Dossier) -> None:
+    everyday, triples = overview(dossier).levels
+    assert (everyday.highest.item.models, everyday.lowest.item.models) == (("demo-large",), ("recorded",))
+    assert triples.benchmark == "triples"
+
+
+def test_every_comparison_of_the_family_is_either_separated_or_open(dossier: Dossier) -> None:
+    for comparison in overview(dossier).comparisons:
+        assert len(comparison.separated) + len(comparison.open) == 6
+        assert all(placed.item.separated for placed in comparison.separated)
+
+
+def test_a_check_against_zero_is_decided_by_the_test(dossier: Dossier) -> None:
+    floor, beats, _ = check_views(dossier)
+    assert (floor.by_test, floor.bound_words, floor.limit_words) == (False, "lower bound of ", "at least")
+    assert (beats.by_test, beats.bound_words, beats.limit_words) == (True, "", "above")
+
+
+def test_samples_are_the_same_each_time_and_show_what_is_disclosed(dossier: Dossier) -> None:
+    samples = draw_samples(dossier)
+    assert samples == draw_samples(dossier)
+    assert [len(sample.questions) for sample in samples] == [5, 5]
+    assert all(question.stem and sum(choice.right for choice in question.choices) == 1 for question in samples[0].questions)
+
+
+def test_samples_with_ids_alone_give_no_letter_and_no_text(build_dossier: Callable[..., Dossier]) -> None:
+    sample = draw_samples(build_dossier(disclosure="ids"))[0]
+    assert not sample.has_texts
+    assert all(question.stem is None and not question.choices for question in sample.questions)
+    assert all(answer.letter is None for question in sample.questions for answer in question.answers)
+
+
+def test_a_private_study_shows_no_samples(build_dossier: Callable[..., Dossier]) -> None:
+    assert all(not sample.questions for sample in draw_samples(build_dossier(disclosure="none")))
+
+
+def test_limitations_follow_from_the_facts(dossier: Dossier) -> None:
+    said = "\n".join(limitations(dossier))
+    assert "Prompt forms tried: 1; repeats: 1; contamination: not assessed." in said
+    assert "more than nine in ten of the choices" in said
+    assert "recorded elsewhere and replayed; this run did not meet the model. This holds for recorded on everyday, recorded on triples." in said
+    assert "(undetermined) and counted as wrong" in said
+
+
+def test_the_author_speaks_first_among_the_main_limits(dossier: Dossier) -> None:
+    assert main_limitations(dossier)[0] == dossier.study.limitations[0]
+    assert len(main_limitations(dossier)) == 3

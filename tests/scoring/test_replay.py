@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evalspec.artifacts.questions import LETTERS, Question
+from evalspec.artifacts.responses import Reason
+from evalspec.artifacts.study import LetterScoring
+from evalspec.errors import InputError, ScoringError
+from evalspec.protocols import ignore_progress
+from evalspec.scoring.assemble import ModelRows
+from evalspec.scoring.execute import ScoringTask, score
+from evalspec.scoring.journal import FileJournal
+from evalspec.scoring.replay import identify_record, recorded_rows
+from evalspec.scoring.tables import RecordedTable
+
+SCORING = LetterScoring(method="letter")
+THREE = tuple(Question(f"q{number}", f"stem {number}", ("w", "x", "y", "z"), number) for number in range(3))
+
+
+@pytest.fixture
+def replayed(make: SimpleNamespace, tmp_path: Path) -> Any:
+    """Write a table, identify it and read one model's answers to the three questions from it."""
+
+    def replay(content: str | bytes, *, name: str = "table.csv", model: str = "m") -> ModelRows:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        identity = identify_record(path, name=model, origin=name)
+        protocol = make.protocol({"ours": identity}, [make.benchmark("b", THREE, SCORING)])
+        return recorded_rows(RecordedTable.read(path), protocol.models[0], protocol.benchmarks[0], THREE)
+
+    return replay
+
+
+def test_a_wide_table_of_scores(replayed: Any) -> None:
+    rows = replayed("item_id,subject,m,n\nq1,s,0.25,1\nq0,s,1,1\nq2,s,0,1\n")
+    assert rows.scores[:, 0].tolist() == [1.0, 0.25, 0.0]
+    assert (rows.choices == -1).all()
+    assert rows.logprobs is None
+
+
+def test_a_wide_table_of_letters_uses_the_banks_key(replayed: Any) -> None:
+    rows = replayed("item_id,m\nq0,A\nq1,A\nq2,C\n")
+    assert rows.scores[:, 0].tolist() == [1.0, 0.0, 1.0]
+    assert rows.choices[:, 0].tolist() == [0, 0, 2]
+
+
+def test_missing_answers_have_their_reasons(replayed: Any) -> None:
+    rows = replayed("item_id,m\nq0,-\nq1,J\n")
+    assert rows.reasons[:, 0].tolist() == [Reason.NOT_ANSWERED, Reason.NOT_ANSWERED, Reason.NOT_RECORDED]
+    assert np.isnan(rows.scores).all()
+
+
+def test_a_long_table_in_every_form(replayed: Any) -> None:
+    records = [{"question_id": f"q{number}", "model": model, "choice": "AAC"[number]} for number in range(3) for model in ("m", "n")]
+    as_csv = "question_id,model,choice\n" + "".join(f"{one['question_id']},{one['model']},{one['choice']}\n" for one in records)
+    as_jsonl = "".join(json.dumps(one) + "\n" for one in records)
+    forms = {"t.csv": as_csv.encode(), "t.csv.gz": gzip.compress(as_csv.encode()), "t.jsonl": as_jsonl.encode(), "t.jsonl.gz": gzip.compress(as_jsonl.encode())}
+    for name, content in forms.items():
+        assert replayed(content, name=name).scores[:, 0].tolist() == [1.0, 0.0, 1.0]
+
+
+def test_log_probabilities_give_choices_and_exact_ties_are_undetermined(replayed: Any) -> None:
+    rows = replayed("id,logprob_A,logprob_B,logprob_C,logprob_D\nq0,-1,-2,-3,-4\nq1,-1,-1,-3,-4\nq2,-1.5,-2,-0.5,-4\n")
+    assert rows.scores[[0, 2], 0].tolist() == [1.0, 1.0]
+    assert rows.reasons[:, 0].tolist() == [Reason.NONE, Reason.UNDETERMINED, Reason.NONE]
+    assert rows.logprobs is not None
+    assert rows.logprobs[2].tolist() == [-1.5, -2.0, -0.5, -4.0]
+
+
+def test_repeats_stand_side_by_side(replayed: Any) -> None:
+    rows = replayed("id,repeat,score\nq0,0,1\nq0,1,0\nq1,0,1\nq1,1,1\nq2,1,0\n")
+    assert rows.scores.shape == (3, 2)
+    assert rows.scores[:2].tolist() == [[1.0, 0.0], [1.0, 1.0]]
+    assert rows.reasons[2].tolist() == [Reason.NOT_RECORDED, Reason.NONE]
+
+
+def test_our_own_parquet_comes_back(replayed: Any, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pa.table(
+        {
+            "benchmark": ["b", "b", "b", "other"],
+            "model": ["m"] * 4,
+            "question_id": ["q0", "q1", "q2", "q0"],
+            "repeat": [0, 0, 0, 0],
+            "score": [1.0, None, 0.0, 0.5],
+            "reason": ["none", "undetermined", "none", "none"],
+            "choice": [0, -1, 1, 0],
+            "logprobs": [[-1.0, -2.0, -3.0, -4.0], [-1.0, -1.0, -3.0, -4.0], [-2.0, -1.0, -3.0, -4.0], None],
+        }
+    )
+    pq.write_table(table, tmp_path / "own.parquet")
+    rows = replayed((tmp_path / "own.parquet").read_bytes(), name="responses.parquet")
+    assert rows.reasons[:, 0].tolist() == [Reason.NONE, Reason.UNDETERMINED, Reason.NONE]
+    assert rows.choices[:, 0].tolist() == [0, -1, 1]
+    assert rows.scores[[0, 2], 0].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("item_id,m\nq0,1.5\n", r"row 2: the score '1\.5' is outside 0 to 1"),
+        ("item_id,m\nq0,yes\n", r"row 2: 'yes' is not a score"),
+        ("item_id,m\nq0,1\nq1,1\nq0,0\n", r"two results for question 'q0': rows 2 and 4"),
+        ("item_id,m\nx1,1\nx2,1\n", r"the table has 'x1', 'x2'; the study asks 'q0', 'q1', 'q2'"),
+        ("item_id,n\nq0,1\n", r"no results of model 'm'; it has 'n'"),
+        ("key,m\nq0,1\n", r"no column with question ids; its columns are key, m"),
+        ("item_id,m,m\nq0,1,1\n", r"the column 'm' stands twice"),
+        ("item_id,m\nq0\n", r"row 2: 1 cells; the header has 2"),
+        ("id,logprob_A,logprob_B\nq0,-1,-2\n", r"row 2: 4 log-probabilities of at most 0 are needed"),
+        ("", r"is empty"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_explained(replayed: Any, content: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replayed(content)
+
+
+def test_a_misspelt_model_gets_a_hint(replayed: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        replayed("item_id,llama-3-8b,qwen\nq0,1,1\n", model="llama-3-8B")
+    assert caught.value.diagnostics[0].hint == "did you mean 'llama-3-8b'?"
+
+
+def test_a_table_whose_bytes_changed_is_refused(make: SimpleNamespace, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("item_id,m\nq0,1\n")
+    identity = identify_record(path, name="m", origin="t.csv")
+    with pytest.raises(InputError, match="the study declares"):
+        identify_record(path, name="m", origin="t.csv", sha256="0" * 64)
+    path.write_text("item_id,m\nq0,0\n")
+    protocol = make.protocol({"m": identity}, [make.benchmark("b", THREE, SCORING)])
+    with pytest.raises(InputError, match="not the file that the protocol names"):
+        recorded_rows(RecordedTable.read(path), protocol.models[0], protocol.benchmarks[0], THREE)
+
+
+def replay_all(make: SimpleNamespace, path: Path, models: list[str], questions: tuple[Question, ...], *, missing: str = "wrong") -> Any:
+    identities = {f"m{number}": identify_record(path, name=name, origin=path.name) for number, name in enumerate(models)}
+    protocol = make.protocol(identities, [make.benchmark("b", questions, SCORING, missing=missing)])
+    task = ScoringTask(protocol, {"b": questions}, {}, dict.fromkeys(identities, path))
+    return score(task, make.no_executor(), FileJournal(path.parent / "no-journal"), ignore_progress).responses
+
+
+def test_the_gpqa_matrix_gives_its_column_means(make: SimpleNamespace, shared: Path) -> None:
+    path = shared / "gpqa_main_correct_420models.csv.gz"
+    with gzip.open(path, "rt") as file:
+        table = list(csv.DictReader(file))
+    models = [name for name in table[0] if name not in ("item_id", "subject")][::140]
+    questions = tuple(Question(row["item_id"], "not published", ("a", "b", "c", "d"), 0) for row in table)
+    responses = replay_all(make, path, models, questions)
+    expected = [np.mean([float(row[model]) for row in table]) for model in models]
+    np.testing.assert_allclose(responses.benchmark("b").settled().mean(axis=1), expected, atol=1e-12)
+    assert {origin.route for origin in responses.origins} == {"recorded"}
+
+
+def test_the_mmlu_predictions_give_the_accuracies_of_a_direct_count(make: SimpleNamespace, shared: Path) -> None:
+    path = shared / "mmlu_500_predictions_14models.csv"
+    bank = [json.loads(line) for line in (shared / "mmlu_500_subject_balanced.jsonl").read_text().splitlines()]
+    questions = tuple(Question(one["id"], one["question"], tuple(one["choices"]), LETTERS.index(one["answer"]), one["subject"]) for one in bank)
+    with path.open() as file:
+        table = {row["item_id"]: row for row in csv.DictReader(file)}
+    models = [name for name in next(iter(table.values())) if name not in ("item_id", "subject", "answer", "redux_error_type")]
+    answers = replay_all(make, path, models, questions).benchmark("b")
+    expected = [np.mean([table[one["id"]][model] == one["answer"] for one in bank]) for model in models]
+    np.testing.assert_allclose(answers.settled().mean(axis=1), expected, atol=1e-12)
+    unparsed = sum(table[one["id"]][model] not in "ABCD" or not table[one["id"]][model] for one in bank for model in models)
+    assert sum(counts.get("not_answered", 0) for counts in answers.missing_counts().values()) == unparsed
+    if unparsed:
+        with pytest.raises(ScoringError, match="not answered"):
+            replay_all(make, path, models, questions, missing="error")
+
+
+def test_recorded_log_likelihoods_give_choices(make: SimpleNamespace, shared: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = shared / "wmdp_bio_option_loglik_64models.parquet"
+    table = pq.read_table(path)
+    model = table.column_names[2].split("|")[0]
+    values = np.array([table.column(f"{model}|{letter}").to_pylist() for letter in "ABCD"]).T
+    keys = [LETTERS.index(key) for key in table.column("answer").to_pylist()]
+    questions = tuple(Question(identifier, "not published", ("a", "b", "c", "d"), key) for identifier, key in zip(table.column("item_id").to_pylist(), keys, strict=True))
+    answers = replay_all(make, path, [model], questions).benchmark("b")
+    tied = np.sum(values == values.max(axis=1, keepdims=True), axis=1) > 1
+    assert answers.missing_counts()["m0"].get("undetermined", 0) == int(tied.sum())
+    expected = np.mean((values.argmax(axis=1) == keys) & ~tied)
+    assert math.isclose(answers.settled().mean(), expected, abs_tol=1e-12)
