@@ -7,6 +7,7 @@ RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 APT_RUN := python3-venv libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 git
 APT_DEV := $(APT_RUN) poppler-utils openssl chromium
+PUBLIC_STUDY := specs/public-models$(if $(ACCEPT_GEMMA_TERMS),-gemma).yaml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo demo-public test check golden bench
@@ -17,8 +18,8 @@ demo: $(RUN_STAMP)
 demo-public: $(RUN_STAMP)
 	$(PIP) -e '.[public]'
 	$(BIN)/python specs/public/fetch_models.py $(if $(ACCEPT_GEMMA_TERMS),--accept-gemma-terms)
-	$(BIN)/evalspec run specs/public-models.yaml
-	$(BIN)/evalspec verify reports/public-models --trust reports/public-models.trust.yaml --recompute
+	$(BIN)/evalspec run $(PUBLIC_STUDY)
+	$(BIN)/evalspec verify reports/$(basename $(notdir $(PUBLIC_STUDY))) --trust reports/$(basename $(notdir $(PUBLIC_STUDY))).trust.yaml --recompute
 
 test: $(DEV_STAMP)
 	$(BIN)/python -m pytest -q

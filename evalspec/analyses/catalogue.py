@@ -13,6 +13,11 @@ BUILT_IN = (intervals.ANALYSIS, mcnemar.ANALYSIS)
 ENTRY_POINT_GROUP = "evalspec.analyses"
 
 
+def built_in() -> Catalogue:
+    """Return the analyses of this package alone, by kind; what its own schema and language reference describe."""
+    return MappingProxyType({analysis.kind: analysis for analysis in BUILT_IN})
+
+
 def catalogue() -> Catalogue:
     """Return every installed analysis by kind; raises UsageError when two claim one kind or a plug-in is not an analysis."""
     claimed: dict[str, tuple[str, AnyAnalysis]] = {}

@@ -13,9 +13,15 @@ from evalspec.language.scalars import quoted
 
 
 def check_against_questions(compiled: CompiledStudy, bank: QuestionBank) -> None:
-    """Check samples, strata, scoring and checks against the questions; raises StudyError with every fault, at its place in the study."""
+    """Check samples, strata, scoring and checks against the questions; raises StudyError with every fault, at its place in the study.
+
+    A benchmark that the bank does not have, because its questions are not on this machine, is passed over.
+    """
     faults: list[Fault] = []
+    present = {entry.benchmark for entry in bank.sets}
     for index, benchmark in enumerate(compiled.study.benchmarks):
+        if benchmark.id not in present:
+            continue
         questions = bank.benchmark(benchmark.id)
         faults += _sample(benchmark, questions, ("benchmarks", index, "sample"))
         faults += _groups(benchmark, questions, ("benchmarks", index, "groups", "subject"))
@@ -96,10 +102,10 @@ def _subjects(compiled: CompiledStudy, bank: QuestionBank) -> Iterator[Fault]:
     thresholds = compiled.study.thresholds
     for index, check in enumerate(thresholds.checks if thresholds else ()):
         named = (check.benchmark,) if check.benchmark else compiled.study.analysis(check.analysis).benchmarks
-        for benchmark in named:
-            strata = bank.benchmark(benchmark).strata()
+        for questions in (entry for entry in bank.sets if entry.benchmark in named):
+            strata = questions.strata()
             if check.subject is not None and check.subject not in strata:
-                message = f'benchmark "{benchmark}" has no subject {quoted(check.subject)}'
+                message = f'benchmark "{questions.benchmark}" has no subject {quoted(check.subject)}'
                 hint = suggestion(check.subject, strata, what="its subjects are")
                 yield Fault(("thresholds", "checks", index, "subject"), message, hint)
 

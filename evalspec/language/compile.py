@@ -98,6 +98,8 @@ def _read(path: Path) -> bytes:
 
 def _faults(source: Source, grammar: Grammar, catalogue: Catalogue, surroundings: Surroundings) -> Iterator[Fault]:
     """Yield the faults of the grammar, then those between the parts that are sound."""
+    if not isinstance(source.content, dict):
+        return  # refused as a whole, which is a fault of the source
     found = grammar_faults(grammar, source)
     yield from found
     faulty = {*source.faulty, *(fault.pointer for fault in found if not fault.sound)}

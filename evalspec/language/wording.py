@@ -109,11 +109,16 @@ def _wrong_type(problem: Problem) -> Fault:
 
 def _of_type(problem: Problem, wanted: str) -> Fault:
     if problem.value is None:
-        parent = shape_at(problem.root, problem.pointer[:-1], problem.content)
-        needed = parent is None or str(problem.pointer[-1]) in parent.required
-        hint = "write a value" if needed else "write a value, or delete the key"
-        return Fault(problem.pointer, f"{problem.name} is empty; it must be {wanted}", hint)
+        return Fault(problem.pointer, f"{problem.name} is empty; it must be {wanted}", _how_to_fill(problem))
     return Fault(problem.pointer, f"{problem.name} must be {wanted}, not {shown(problem.value)}", _type_hint(wanted, problem))
+
+
+def _how_to_fill(problem: Problem) -> str:
+    last = problem.pointer[-1]
+    if isinstance(last, int):
+        return "write a value, or delete the entry"
+    parent = shape_at(problem.root, problem.pointer[:-1], problem.content)
+    return "write a value" if parent is None or last in parent.required else "write a value, or delete the key"
 
 
 def _type_hint(wanted: str, problem: Problem) -> str | None:

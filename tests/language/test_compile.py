@@ -81,6 +81,11 @@ def test_a_check_without_an_analysis_is_not_that_of_an_analysis_without_an_id(fa
     assert [fault.message for fault in found] == ['analysis 1 has no "id"', 'check "floor" has no "analysis"']
 
 
+@pytest.mark.parametrize("text", ["*a", "!!str x", "no"])
+def test_a_study_that_is_refused_as_a_whole_has_one_fault(text: str, faults: Faults) -> None:
+    assert len(faults(text)) == 1
+
+
 def test_at_most_a_hundred_faults_are_listed(faults: Faults) -> None:
     found = faults("\n".join(["apiVersion: evalspec/v1", *(f"k{number}: no" for number in range(300))]))
     assert len(found) == 101

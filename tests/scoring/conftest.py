@@ -94,7 +94,8 @@ def make_checkpoint(folder: Path, *, architecture: str = "llama", bos: bool = Fa
 
 def identity_of(folder: Path) -> CheckpointIdentity:
     files = tuple(
-        FileDigest(name=path.name, sha256=hashlib.sha256(path.read_bytes()).hexdigest(), size=path.stat().st_size) for path in sorted(folder.iterdir())
+        FileDigest(name=path.name, sha256=hashlib.sha256(path.read_bytes()).hexdigest(), size=path.stat().st_size)
+        for path in sorted(folder.iterdir())
     )
     root = hashlib.sha256(b"".join(bytes.fromhex(file.sha256) for file in files)).hexdigest()
     tokens = hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest()
@@ -104,7 +105,12 @@ def identity_of(folder: Path) -> CheckpointIdentity:
 
 
 def benchmark_of(
-    identifier: str, questions: Sequence[Question], scoring: LetterScoring | OptionScoring, *, missing: Any = "wrong", public: Callable[[str], str] = str
+    identifier: str,
+    questions: Sequence[Question],
+    scoring: LetterScoring | OptionScoring,
+    *,
+    missing: Any = "wrong",
+    public: Callable[[str], str] = str,
 ) -> ProtocolBenchmark:
     return ProtocolBenchmark(
         id=identifier,
@@ -121,7 +127,11 @@ def benchmark_of(
 
 
 def protocol_of(
-    identities: dict[str, CheckpointIdentity | RecordIdentity], benchmarks: Sequence[ProtocolBenchmark], *, rule: BatchRule | None = None, precision: Any = "as_shipped"
+    identities: dict[str, CheckpointIdentity | RecordIdentity],
+    benchmarks: Sequence[ProtocolBenchmark],
+    *,
+    rule: BatchRule | None = None,
+    precision: Any = "as_shipped",
 ) -> Protocol:
     return Protocol(
         study_sha256="0" * 64,

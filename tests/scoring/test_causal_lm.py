@@ -80,7 +80,11 @@ def test_as_shipped_computes_the_body_as_stored_and_the_head_in_float32(make: Si
     assert (scorer.dtype, scorer.head) == ("bfloat16", "float32 copy")
     asked = work(make, scoring, 6)
     encoded = encode_work(asked, scorer.vocabulary)
-    rows = [replace(one, rows=one.rows[answer.row : answer.row + 1], answers=(replace(answer, row=0),)) for one in encoded.questions for answer in one.answers]
+    rows = [
+        replace(one, rows=one.rows[answer.row : answer.row + 1], answers=(replace(answer, row=0),))
+        for one in encoded.questions
+        for answer in one.answers
+    ]
     values = np.array([scorer.logprobs([row])[0][0] for row in rows]).reshape(6, 4)
     # Both read rows of the same length, one at a time, so that even bfloat16 rounds alike.
     np.testing.assert_allclose(values, one_at_a_time(folder, asked, "as_shipped"), atol=1e-4)

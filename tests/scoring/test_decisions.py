@@ -44,7 +44,9 @@ def test_questions_may_have_different_numbers_of_choices() -> None:
 
 def test_the_letter_mass_is_the_mean_probability_of_all_letters() -> None:
     half = math.log(0.25)
-    assert decide([batch(0, (0, 1), (half, half), (half - 1e-3, half))], 2, LetterScoring(method="letter")).letter_mass == pytest.approx(0.5, abs=1e-3)
+    assert decide([batch(0, (0, 1), (half, half), (half - 1e-3, half))], 2, LetterScoring(method="letter")).letter_mass == pytest.approx(
+        0.5, abs=1e-3
+    )
     assert decide([batch(0, (0,), (half, half))], 1, OptionScoring(method="option")).letter_mass is None
 
 

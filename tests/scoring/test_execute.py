@@ -70,7 +70,10 @@ def batches_in(journal: FileJournal) -> Counter[tuple[str, int]]:
 def test_responses_stand_in_the_order_of_the_protocol(task: ScoringTask, uninterrupted: tuple[Scored, FileJournal]) -> None:
     responses = uninterrupted[0].responses
     assert responses.protocol_sha256 == task.protocol.digest()
-    assert [(one.benchmark, one.logprobs.shape) for one in responses.benchmarks if one.logprobs is not None] == [("four", (1, 90, 4)), ("three", (1, 50, 3))]
+    assert [(one.benchmark, one.logprobs.shape) for one in responses.benchmarks if one.logprobs is not None] == [
+        ("four", (1, 90, 4)),
+        ("three", (1, 50, 3)),
+    ]
     four = responses.benchmark("four")
     assert four.questions == tuple(question.id for question in task.questions["four"])
     np.testing.assert_array_equal(four.choices[0, :, 0], np.argmax(four.logprobs[0], axis=1))
@@ -106,7 +109,14 @@ def test_the_jobs_of_a_plan_are_those_of_the_journal(task: ScoringTask, uninterr
 
 def test_another_rule_to_normalise_needs_no_scoring(make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal]) -> None:
     by_byte, by_sum = (
-        jobs_of(ScoringTask(make.protocol({"m": task.protocol.models[0].identity}, [make.benchmark("three", task.questions["three"], scoring)]), task.questions, task.folders, {}).orders())
+        jobs_of(
+            ScoringTask(
+                make.protocol({"m": task.protocol.models[0].identity}, [make.benchmark("three", task.questions["three"], scoring)]),
+                task.questions,
+                task.folders,
+                {},
+            ).orders()
+        )
         for scoring in (OPTIONS, OptionScoring(method="option"))
     )
     assert [job.id for job in by_byte] == [job.id for job in by_sum]
@@ -117,7 +127,9 @@ def test_a_speed_is_seen_and_scaled_to_other_models(task: ScoringTask, uninterru
     pace = expected_pace(speeds, order, "this process")
     assert pace is not None
     assert (pace.tokens_per_second > 0, pace.basis) == (True, "measured with this model on this device")
-    larger = order.model_copy(update={"identity": order.identity.model_copy(update={"weights_sha256": "f" * 64, "parameters": 10 * order.identity.parameters})})
+    larger = order.model_copy(
+        update={"identity": order.identity.model_copy(update={"weights_sha256": "f" * 64, "parameters": 10 * order.identity.parameters})}
+    )
     scaled = expected_pace(speeds, larger, "this process")
     assert scaled is not None
     assert scaled.tokens_per_second == pytest.approx(pace.tokens_per_second / 10)
@@ -181,7 +193,9 @@ def test_a_model_that_gives_no_number_is_named_with_the_question(make: SimpleNam
         score(one_model(make, folder), make.executor(), FileJournal(tmp_path / "journal"), ignore_progress)
 
 
-def test_a_journal_made_for_other_batches_is_put_aside_with_a_warning(make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal], tmp_path: Path) -> None:
+def test_a_journal_made_for_other_batches_is_put_aside_with_a_warning(
+    make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal], tmp_path: Path
+) -> None:
     first, source = uninterrupted
     job = jobs_of(task.orders())[0].id
     content = (source.folder / f"{job}.jsonl").read_bytes()
@@ -189,17 +203,23 @@ def test_a_journal_made_for_other_batches_is_put_aside_with_a_warning(make: Simp
     told: list[Progress] = []
     again = score(task, make.executor(), FileJournal(tmp_path), told.append)
     assert same_bytes(again.responses, first.responses)
-    assert [one.warning for one in told if one.warning] == [f"a journal file was altered, or made for other batches; it was put aside as {job}.rejected-1 and is scored again"]
+    assert [one.warning for one in told if one.warning] == [
+        f"a journal file was altered, or made for other batches; it was put aside as {job}.rejected-1 and is scored again"
+    ]
 
 
-def test_two_runs_at_once_score_every_batch_once(make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal], tmp_path: Path) -> None:
+def test_two_runs_at_once_score_every_batch_once(
+    make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal], tmp_path: Path
+) -> None:
     children = [fork(make, task, tmp_path) for _ in range(2)]
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
     assert set(batches_in(FileJournal(tmp_path)).values()) == {1}
     assert same_bytes(score(task, make.no_executor(), FileJournal(tmp_path), ignore_progress).responses, uninterrupted[0].responses)
 
 
-def test_twenty_kills_lose_nothing_and_change_no_bit(make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal], tmp_path: Path) -> None:
+def test_twenty_kills_lose_nothing_and_change_no_bit(
+    make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal], tmp_path: Path
+) -> None:
     random, journal = Random(20261129), FileJournal(tmp_path)
     sizes = []
     for number in range(21):

@@ -63,7 +63,12 @@ def test_a_long_table_in_every_form(replayed: Any) -> None:
     records = [{"question_id": f"q{number}", "model": model, "choice": "AAC"[number]} for number in range(3) for model in ("m", "n")]
     as_csv = "question_id,model,choice\n" + "".join(f"{one['question_id']},{one['model']},{one['choice']}\n" for one in records)
     as_jsonl = "".join(json.dumps(one) + "\n" for one in records)
-    forms = {"t.csv": as_csv.encode(), "t.csv.gz": gzip.compress(as_csv.encode()), "t.jsonl": as_jsonl.encode(), "t.jsonl.gz": gzip.compress(as_jsonl.encode())}
+    forms = {
+        "t.csv": as_csv.encode(),
+        "t.csv.gz": gzip.compress(as_csv.encode()),
+        "t.jsonl": as_jsonl.encode(),
+        "t.jsonl.gz": gzip.compress(as_jsonl.encode()),
+    }
     for name, content in forms.items():
         assert replayed(content, name=name).scores[:, 0].tolist() == [1.0, 0.0, 1.0]
 
@@ -186,7 +191,10 @@ def test_recorded_log_likelihoods_give_choices(make: SimpleNamespace, shared: Pa
     model = table.column_names[2].split("|")[0]
     values = np.array([table.column(f"{model}|{letter}").to_pylist() for letter in "ABCD"]).T
     keys = [LETTERS.index(key) for key in table.column("answer").to_pylist()]
-    questions = tuple(Question(identifier, "not published", ("a", "b", "c", "d"), key) for identifier, key in zip(table.column("item_id").to_pylist(), keys, strict=True))
+    questions = tuple(
+        Question(identifier, "not published", ("a", "b", "c", "d"), key)
+        for identifier, key in zip(table.column("item_id").to_pylist(), keys, strict=True)
+    )
     answers = replay_all(make, path, [model], questions).benchmark("b")
     tied = np.sum(values == values.max(axis=1, keepdims=True), axis=1) > 1
     assert answers.missing_counts()["m0"].get("undetermined", 0) == int(tied.sum())

@@ -27,7 +27,9 @@ def caseless(texts: list[str]) -> list[list[int]]:
 
 
 def work_of(prompt: str, answers: tuple[str, ...], scoring: LetterScoring | OptionScoring = LETTERS) -> BenchmarkWork:
-    return BenchmarkWork(benchmark="b", scoring=scoring, prompt="", questions=(AskedQuestion(name="q7", sha256="0" * 64, prompt=prompt, answers=answers),))
+    return BenchmarkWork(
+        benchmark="b", scoring=scoring, prompt="", questions=(AskedQuestion(name="q7", sha256="0" * 64, prompt=prompt, answers=answers),)
+    )
 
 
 def vocabulary(tokenize: object = words, prefix: tuple[int, ...] = (), limit: int | None = None) -> Vocabulary:

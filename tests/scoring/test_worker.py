@@ -63,7 +63,9 @@ def wait_until_gone(process: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the worker through /proc")
-def test_killing_everything_while_scoring_and_then_the_worker_still_gives_the_same_bytes(make: SimpleNamespace, task: ScoringTask, tmp_path: Path) -> None:
+def test_killing_everything_while_scoring_and_then_the_worker_still_gives_the_same_bytes(
+    make: SimpleNamespace, task: ScoringTask, tmp_path: Path
+) -> None:
     journal = FileJournal(tmp_path / "journal")
     driver = drive(task, tmp_path, journal.folder)
     assert driver.stdout is not None
@@ -139,7 +141,9 @@ def test_every_model_that_cannot_be_scored_is_named_and_the_others_are_scored(
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "USE_HUB_KERNELS"):
         monkeypatch.setenv(name, "1")
     order = task.orders()[0]
-    broken = order.model_copy(update={"model": "broken", "folder": str(tmp_path), "identity": order.identity.model_copy(update={"weights_sha256": "f" * 64})})
+    broken = order.model_copy(
+        update={"model": "broken", "folder": str(tmp_path), "identity": order.identity.model_copy(update={"weights_sha256": "f" * 64})}
+    )
     (tmp_path / "jobs.json").write_bytes(WorkOrders(orders=(broken, order)).to_json())
     assert main(["--jobs", str(tmp_path / "jobs.json"), "--journal", str(tmp_path / "journal"), "--threads", "1"]) == 3
     events = [WorkerEvent.from_json(line.encode()) for line in capsys.readouterr().out.splitlines()]
