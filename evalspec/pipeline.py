@@ -15,7 +15,7 @@ from evalspec.artifacts.protocol import BatchRule, Protocol, RecordIdentity
 from evalspec.artifacts.questions import QuestionBank
 from evalspec.artifacts.schedule import Schedule
 from evalspec.artifacts.verdict import Verdict
-from evalspec.checking import check
+from evalspec.checking import SoundStudy, check
 from evalspec.errors import EvalspecError, InputError, MissingLibrary
 from evalspec.gating import gate
 from evalspec.language.compile import CompiledStudy
@@ -58,11 +58,9 @@ class Outcome:
 def prepare(study: Path, settings: Settings) -> Prepared:
     """Resolve a study to its protocol and its schedule; nothing is scored."""
     sound = check(study, settings)
-    if sound.absent:
-        raise InputError(fault for error in sound.absent for fault in error.diagnostics)
     compiled, bank = sound.compiled, sound.bank
+    models = _resolved(sound, settings)
     draws = {entry.id: draw(entry.sample, bank.benchmark(entry.id), seed=compiled.study.seed) for entry in compiled.study.benchmarks}
-    models = tools.resolve_models(compiled, settings)
     hidden = {entry.id for entry in compiled.study.benchmarks if entry.disclosure == "none"}
     commit = tools.committer(settings) if hidden else None
     protocol = build_protocol(
@@ -84,6 +82,18 @@ def prepare(study: Path, settings: Settings) -> Prepared:
     orders = task.orders()
     schedule = build_schedule(protocol, orders=orders, draws=draws.values(), outlook=tools.outlook(protocol, orders, models, settings))
     return Prepared(compiled, bank, protocol, schedule, task)
+
+
+def _resolved(sound: SoundStudy, settings: Settings) -> dict[str, tools.ResolvedModel]:
+    """Resolve the models; raises InputError with everything that is not on this machine, questions and models, at once."""
+    faults = [fault for error in sound.absent for fault in error.diagnostics]
+    try:
+        models = tools.resolve_models(sound.compiled, settings)
+    except InputError as error:
+        raise InputError((*faults, *error.diagnostics)) from error
+    if faults:
+        raise InputError(faults)
+    return models
 
 
 def run(study: Path, out: Path, settings: Settings, *, seal_with: tools.Seal, command: str, progress: ProgressSink = ignore_progress) -> Outcome:

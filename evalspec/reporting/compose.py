@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from jinja2 import Environment
 from markupsafe import Markup
 
@@ -71,9 +72,7 @@ def compose(dossier: Dossier) -> Composition:
     environment = make_environment(documents_of(dossier))
     charts = {finding.request.id: _chart(finding, dossier) for finding in dossier.findings.findings}
     drawn = {name: chart for name, chart in charts.items() if chart is not None and not chart.empty}
-    results = tuple(
-        _result(environment, dossier, index, drawn.get(finding.request.id)) for index, finding in enumerate(dossier.findings.findings)
-    )
+    results = tuple(_result(environment, dossier, index, drawn.get(finding.request.id)) for index, finding in enumerate(dossier.findings.findings))
     html = environment.get_template("report.html.j2").render(
         dossier=dossier,
         study=dossier.study,
@@ -145,7 +144,7 @@ def _choice_counts(dossier: Dossier) -> dict[str, tuple[int, ...]]:
     counts = {}
     for entry in dossier.responses.benchmarks:
         if entry.logprobs is not None:
-            numbers = (~(entry.logprobs != entry.logprobs)).sum(axis=2)  # noqa: PLR0124 - NaN marks a choice that does not exist
+            numbers = np.isfinite(entry.logprobs).sum(axis=2)
             counts[entry.benchmark] = tuple(sorted({int(number) for number in numbers.ravel()} - {0}))
     return counts
 

@@ -140,17 +140,19 @@ def _millions(value: float, _decimals: int) -> str:
     return f"{value / 1e6:.2f} million" if value >= 1e6 else f"{value:,.0f}"
 
 
-STYLES: Mapping[str, Callable[[float, int], str]] = MappingProxyType({
-    "percent": _percent,
-    "percent_bare": _percent_bare,
-    "points": _points,
-    "points_bare": _points_bare,
-    "level": _level,
-    "p": _p,
-    "p_equation": _p_equation,
-    "count": _count,
-    "plain": _plain,
-    "bytes": _bytes,
-    "seconds": _seconds,
-    "millions": _millions,
-})
+STYLES: Mapping[str, Callable[[float, int], str]] = MappingProxyType(
+    {
+        "percent": _percent,
+        "percent_bare": _percent_bare,
+        "points": _points,
+        "points_bare": _points_bare,
+        "level": _level,
+        "p": _p,
+        "p_equation": _p_equation,
+        "count": _count,
+        "plain": _plain,
+        "bytes": _bytes,
+        "seconds": _seconds,
+        "millions": _millions,
+    }
+)

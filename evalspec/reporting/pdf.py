@@ -101,9 +101,7 @@ def render(
     """
     missing = missing_libraries(probe or is_loadable)
     if missing:
-        raise MissingLibrary(
-            f"the PDF report needs the Pango library, which is not installed ({', '.join(missing)} not found)", hint=PANGO_HINT
-        )
+        raise MissingLibrary(f"the PDF report needs the Pango library, which is not installed ({', '.join(missing)} not found)", hint=PANGO_HINT)
     limits = limits or Limits()
     with tempfile.TemporaryDirectory(prefix="evalspec-pdf-") as name:
         folder = Path(name)
@@ -155,7 +153,9 @@ def _run_child(folder: Path, limits: Limits) -> None:
         raise MissingLibrary("the PDF report needs WeasyPrint, which is not installed", hint="install it: pip install 'weasyprint>=70,<71' fonttools")
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise ReportError(Diagnostic(f"rendering the PDF failed (exit status {done.returncode}): {last}", hint="the HTML report holds the same content"))
+        raise ReportError(
+            Diagnostic(f"rendering the PDF failed (exit status {done.returncode}): {last}", hint="the HTML report holds the same content")
+        )
 
 
 def main(arguments: list[str]) -> None:
@@ -199,7 +199,7 @@ def _write_pdf(html: str, files: Mapping[str, bytes], finished: datetime) -> byt
     from weasyprint.urls import FatalURLFetchingError, URLFetcher  # noqa: PLC0415 - the same
 
     class NothingFetched(URLFetcher):  # type: ignore[misc] # WeasyPrint has no types
-        def fetch(self, url: str, headers: object = None) -> None:
+        def fetch(self, url: str, headers: object = None) -> None:  # noqa: ARG002 - the signature of WeasyPrint
             raise FatalURLFetchingError(f"a report fetches nothing; it asked for {url[:200]!r}")
 
     logging.getLogger("weasyprint").setLevel(logging.ERROR)

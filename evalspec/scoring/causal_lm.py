@@ -25,6 +25,8 @@ from evalspec.errors import ScoringError
 from evalspec.scoring.checkpoint import context_length, read_config
 from evalspec.scoring.tokens import Vocabulary, learn_prefix
 
+OLDEST_TRANSFORMERS = (5, 3)
+
 
 class Float32Head(nn.Module):
     """A linear head whose product is taken in float32, whatever the body's precision.
@@ -96,6 +98,7 @@ class _Targets:
 
 def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"], device: str = "cpu") -> CausalLM:
     """Load a checkpoint for scoring; raises ScoringError when it cannot be loaded whole and without foreign code."""
+    _refuse_old_transformers()
     config = read_config(folder)
     transformers.utils.logging.disable_progress_bar()
     try:
@@ -109,7 +112,7 @@ def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"
             output_loading_info=True,
         )
     except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
-        raise ScoringError(f"model '{model}' cannot be loaded from '{folder.name}': {str(error).strip().splitlines()[0]}") from error
+        raise ScoringError(f"model '{model}' cannot be loaded from '{folder.name}': {(str(error).strip() or type(error).__name__).splitlines()[0]}") from error
     wrong = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     if wrong:
         raise ScoringError(
@@ -120,6 +123,12 @@ def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"
     loaded.eval().to(device)
     head = _use_float32_head(loaded)
     return CausalLM(_vocabulary(tokenizer, model, config), loaded, head, str(loaded.dtype).removeprefix("torch."), _position_style(loaded))
+
+
+def _refuse_old_transformers() -> None:
+    """Before 5.3 a nested configuration could run code of its own (CVE-2026-5241), and 4.x reads the rope settings of 5.x checkpoints wrongly."""
+    if tuple(int(part) for part in transformers.__version__.split(".")[:2]) < OLDEST_TRANSFORMERS:
+        raise ScoringError(f"transformers {transformers.__version__} is too old; 5.3 or newer is needed", hint="install the extra `score` again")
 
 
 def settle_arithmetic(threads: int | None) -> None:

@@ -69,10 +69,12 @@ class ModelRun:
 
     @cached_property
     def _model(self) -> CausalLM:
-        from evalspec.scoring.causal_lm import load, settle_arithmetic  # noqa: PLC0415 - torch is loaded only when there is something to score
-
         order, folder = self._order, Path(self._order.folder)
         self._tell(WorkerEvent(kind="loading", model=order.model))
+        try:
+            from evalspec.scoring.causal_lm import load, settle_arithmetic  # noqa: PLC0415 - torch is loaded only when there is something to score
+        except ModuleNotFoundError as error:
+            raise ScoringError(f"scoring needs the library '{error.name}', which is not installed", hint="install the extra `score`") from error
         verify_files(folder, order.identity)
         settle_arithmetic(1 if order.identity.parameters < SMALL_MODEL else self._place.threads)
         return load(folder, model=order.model, precision=order.precision, device=self._place.device)

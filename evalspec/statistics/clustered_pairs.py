@@ -81,9 +81,7 @@ def obuchowski(first: ArrayLike, second: ArrayLike, clusters: Iterable[Hashable]
     return _one_degree(float(sums.sum() ** 2) * (sums.size - 1) / sums.size, float(sums @ sums))
 
 
-def cluster_sign_flip(
-    differences: ArrayLike, clusters: Iterable[Hashable], *, draws: int, rng: np.random.Generator
-) -> MonteCarloP:
+def cluster_sign_flip(differences: ArrayLike, clusters: Iterable[Hashable], *, draws: int, rng: np.random.Generator) -> MonteCarloP:
     """Monte Carlo test that flips the sign of whole clusters; assumes that cluster sums are symmetric about 0 under H0.
 
     Parameters

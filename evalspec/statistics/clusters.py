@@ -55,7 +55,8 @@ def clustered_mean(scores: ArrayLike, clusters: Iterable[Hashable], *, correctio
         One label per question, at least two different ones.
     correction
         CR0: none. CR1: times clusters / (clusters - 1), as inspect_ai. CR2: Bell and McCaffrey's, unbiased under independence.
-        CR3: the jackknife's, with Cameron and Miller's (clusters - 1) / clusters. miller: the formula of Miller (2024) taken literally, ddof 1 on the diagonal.
+        CR3: the jackknife's, with Cameron and Miller's (clusters - 1) / clusters. miller: the formula of Miller (2024) taken
+        literally, with ddof 1 on the diagonal.
 
     Raises
     ------

@@ -80,9 +80,7 @@ def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair]) -> PairStatistics:
     return PairStatistics(tuple(pairs), means[i] - means[j], errors, root)
 
 
-def max_t_critical_value(
-    statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rng: np.random.Generator
-) -> MaxT:
+def max_t_critical_value(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> MaxT:
     """Critical value of two-sided intervals that hold all together at ``1 - alpha``, by drawing jointly normal differences.
 
     Pairs of models that never differ have no spread; they are left out and named.

@@ -102,9 +102,7 @@ def equivalence(counts: PairedCounts, margin: float, *, alpha: float = 0.05) -> 
     return Equivalence(forward.difference, p_value, interval, forward.passed and backward.passed)
 
 
-def noninferiority_questions(
-    discordance: float, difference: float, margin: float, *, power: float = 0.8, alpha: float = 0.025
-) -> float:
+def noninferiority_questions(discordance: float, difference: float, margin: float, *, power: float = 0.8, alpha: float = 0.025) -> float:
     """Number of questions at which `noninferiority` passes with probability ``power``, by normal approximation, not rounded.
 
     Parameters

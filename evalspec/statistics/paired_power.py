@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from evalspec.statistics.arguments import require_count, require_fraction
 from evalspec.statistics.mcnemar import Variant
 from evalspec.statistics.rejections import Rejections
+from evalspec.statistics.sample_sizes import connor_questions, require_setting
 
 MOST_QUESTIONS = 10_000_000
 """`questions_needed` refuses to look beyond this many."""
@@ -53,9 +54,7 @@ class QuestionsNeeded:
     power: float
 
 
-def exact_power(
-    questions: int, discordance: float, difference: float, *, alpha: float = 0.05, test: Variant = "exact"
-) -> float:
+def exact_power(questions: int, discordance: float, difference: float, *, alpha: float = 0.05, test: Variant = "exact") -> float:
     """Probability that the two-sided McNemar test rejects, summed exactly over the number of discordant questions.
 
     Parameters
@@ -88,14 +87,12 @@ def exact_power(
     >>> round(exact_power(200, 0.2, 0.05), 4)
     0.2984
     """
-    _require_setting(discordance, difference)
+    require_setting(discordance, difference)
     rejections = Rejections.around(require_count("questions", questions, minimum=1), discordance, alpha, test)
     return rejections.power(discordance, difference)
 
 
-def exact_power_favoured(
-    questions: int, discordance: float, difference: float, *, alpha: float = 0.05, test: Variant = "exact"
-) -> float:
+def exact_power_favoured(questions: int, discordance: float, difference: float, *, alpha: float = 0.05, test: Variant = "exact") -> float:
     """As `exact_power`, but counting only the rejections that favour the model which is truly better.
 
     Examples
@@ -103,7 +100,7 @@ def exact_power_favoured(
     >>> round(exact_power_favoured(100, 0.8, 0.2), 5)
     0.56931
     """
-    _require_setting(discordance, difference)
+    require_setting(discordance, difference)
     rejections = Rejections.around(require_count("questions", questions, minimum=1), discordance, alpha, test)
     return rejections.power(discordance, difference, directions="favoured")
 
@@ -142,7 +139,7 @@ def detectable_difference(
     0.0284
     """
     target = PowerTarget(power, alpha, test)
-    _require_setting(discordance, 0.0)
+    require_setting(discordance, 0.0)
     rejections = Rejections.around(require_count("questions", questions, minimum=1), discordance, alpha, test)
     most = rejections.power(discordance, discordance)
     if most < target.power:
@@ -180,9 +177,7 @@ def _secant(first: tuple[float, float], second: tuple[float, float]) -> float:
     return second[0] - second[1] * (second[0] - first[0]) / rise if rise else math.nan
 
 
-def questions_needed(
-    discordance: float, difference: float, *, power: float = 0.8, alpha: float = 0.05, test: Variant = "exact"
-) -> QuestionsNeeded:
+def questions_needed(discordance: float, difference: float, *, power: float = 0.8, alpha: float = 0.05, test: Variant = "exact") -> QuestionsNeeded:
     """Find the number of questions from which the planned test's power never drops below its target again.
 
     Exact power is a sawtooth in the number of questions; the first number that reaches the target can be a spike.
@@ -237,63 +232,3 @@ def _crossing(discordance: float, difference: float, target: PowerTarget, start:
 
 def _reaches(questions: int, discordance: float, difference: float, target: PowerTarget) -> bool:
     return exact_power(questions, discordance, difference, alpha=target.alpha, test=target.test) >= target.power
-
-
-def connor_power(questions: int, discordance: float, difference: float, *, alpha: float = 0.05) -> float:
-    """Normal approximation to the power of McNemar's test without continuity correction.
-
-    Rejections in the wrong direction are not counted. The exact test is less powerful; see `exact_power`.
-
-    Raises
-    ------
-    ValueError
-        For an impossible combination.
-
-    References
-    ----------
-    Connor (1987), Biometrics 43, 207-211, doi:10.2307/2531961.
-
-    Examples
-    --------
-    >>> round(connor_power(200, 0.2, 0.05), 4)
-    0.3515
-    """
-    _require_setting(discordance, difference)
-    n = require_count("questions", questions, minimum=1)
-    z = -ndtri(require_fraction("alpha", alpha) / 2.0)
-    spread = math.sqrt(discordance - difference * difference)
-    distance = abs(difference) * math.sqrt(n) - z * math.sqrt(discordance)
-    return float(ndtr(distance / spread)) if spread else float(distance > 0.0)
-
-
-def connor_questions(discordance: float, difference: float, *, power: float = 0.8, alpha: float = 0.05) -> float:
-    """Number of questions at which `connor_power` reaches ``power``, not rounded.
-
-    Raises
-    ------
-    ValueError
-        For an impossible combination, and for a difference of 0.
-
-    References
-    ----------
-    Connor (1987), Biometrics 43, 207-211, doi:10.2307/2531961.
-
-    Examples
-    --------
-    >>> round(connor_questions(0.2, 0.0185), 1)
-    4584.3
-    """
-    _require_setting(discordance, difference)
-    if difference == 0.0:
-        raise ValueError("difference must not be 0: no number of questions detects it")
-    z_alpha = -ndtri(require_fraction("alpha", alpha) / 2.0)
-    z_power = ndtri(require_fraction("power", power))
-    root = z_alpha * math.sqrt(discordance) + z_power * math.sqrt(discordance - difference * difference)
-    return float((root / difference) ** 2)
-
-
-def _require_setting(discordance: float, difference: float) -> None:
-    if not 0.0 < discordance <= 1.0:
-        raise ValueError(f"discordance must lie in (0, 1]; got {discordance!r}")
-    if not abs(difference) <= discordance:
-        raise ValueError(f"difference must not exceed the discordance ({discordance:g}) in size; got {difference!r}")

@@ -51,6 +51,22 @@ class ResponsePatterns:
 
 
 @dataclass(frozen=True, slots=True)
+class RedrawPlan:
+    """How many questions each draw holds, how many draws there are, and whether a question can be drawn twice.
+
+    "with" replacement: a new sample from a population like this set. "without": a smaller version of this set.
+    """
+
+    questions: int
+    draws: int
+    replacement: Replacement = "with"
+
+    def __post_init__(self) -> None:
+        require_count("questions", self.questions, minimum=1)
+        require_count("draws", self.draws, minimum=1)
+
+
+@dataclass(frozen=True, slots=True)
 class RedrawnRanking:
     """How often each model comes first, ties shared, and how often the declared order of the first few holds."""
 
@@ -63,29 +79,19 @@ class RedrawnRanking:
         return math.sqrt(frequency * (1.0 - frequency) / self.draws)
 
 
-def redraw_ranking(
-    responses: ResponsePatterns,
-    questions: int,
-    *,
-    order: Sequence[int],
-    draws: int,
-    rng: np.random.Generator,
-    replacement: Replacement = "with",
-) -> RedrawnRanking:
-    """Draw ``questions`` again and again, and count who comes first and whether ``order`` heads the ranking.
+def redraw_ranking(responses: ResponsePatterns, plan: RedrawPlan, *, order: Sequence[int], rng: np.random.Generator) -> RedrawnRanking:
+    """Draw questions again and again, and count who comes first and whether ``order`` heads the ranking.
 
     Parameters
     ----------
     responses
         Patterns of the observed scores.
-    questions
-        Size of each draw; without replacement at most the number at hand.
+    plan
+        Size and number of the draws; without replacement a draw is at most as large as the set at hand.
     order
         Distinct model positions, best first, such as the observed first three.
-    draws, rng
-        Number of draws, and where they come from.
-    replacement
-        "with": a new sample from a population like this set. "without": a smaller version of this set.
+    rng
+        Where the draws come from.
 
     Raises
     ------
@@ -100,18 +106,18 @@ def redraw_ranking(
     Examples
     --------
     >>> twins = ResponsePatterns.from_scores([[1, 0, 1], [1, 0, 1]])
-    >>> redraw_ranking(twins, 3, order=[0], draws=50, rng=np.random.default_rng(1)).first
+    >>> redraw_ranking(twins, RedrawPlan(3, 50), order=[0], rng=np.random.default_rng(1)).first
     (0.5, 0.5)
     """
     models = responses.patterns.shape[1]
     if len(set(order)) != len(order) or not set(order) <= set(range(models)):
         raise ValueError(f"order must hold distinct positions below {models}; got {list(order)}")
     first, in_order = np.zeros(models), 0.0
-    for totals in _redrawn_totals(responses, questions, draws, rng, replacement):
+    for totals in _redrawn_totals(responses, plan, rng):
         top = totals == totals.max(axis=1, keepdims=True)
         first += np.sum(top / top.sum(axis=1, keepdims=True), axis=0)
         in_order += float(np.sum(order_share(totals, order)))
-    return RedrawnRanking(tuple((first / draws).tolist()), in_order / draws, draws)
+    return RedrawnRanking(tuple((first / plan.draws).tolist()), in_order / plan.draws, plan.draws)
 
 
 def order_share(totals: IntArray, order: Sequence[int]) -> FloatArray:
@@ -162,7 +168,7 @@ def simulated_split_halves(responses: ResponsePatterns, *, draws: int, rng: np.r
     if half < 1 or responses.patterns.shape[1] < 2:
         raise ValueError("needs at least 2 models and 2 questions")
     same = selected = held_out = 0.0
-    for totals in _redrawn_totals(responses, half, draws, rng, "without"):
+    for totals in _redrawn_totals(responses, RedrawPlan(half, draws, "without"), rng):
         others = responses.totals - totals
         rows = np.arange(totals.shape[0])
         # Integer totals plus a uniform draw below 1 sort ties at random and nothing else.
@@ -175,18 +181,15 @@ def simulated_split_halves(responses: ResponsePatterns, *, draws: int, rng: np.r
     return SplitHalves(same / draws, selected / draws / half, held_out / draws / rest)
 
 
-def _redrawn_totals(
-    responses: ResponsePatterns, questions: int, draws: int, rng: np.random.Generator, replacement: Replacement
-) -> Iterator[IntArray]:
-    """Yield correct answers per model, (R, M), in batches that together are ``draws`` rows."""
-    size, total = require_count("questions", questions, minimum=1), responses.questions
-    require_count("draws", draws, minimum=1)
-    if replacement == "without" and size > total:
+def _redrawn_totals(responses: ResponsePatterns, plan: RedrawPlan, rng: np.random.Generator) -> Iterator[IntArray]:
+    """Yield correct answers per model, (R, M), in batches that together are all draws."""
+    size, total = plan.questions, responses.questions
+    if plan.replacement == "without" and size > total:
         raise ValueError(f"questions must not exceed {total} without replacement; got {size}")
     step = max(1, _CHUNK // responses.counts.size)
-    for start in range(0, draws, step):
-        rows = min(step, draws - start)
-        if replacement == "with":
+    for start in range(0, plan.draws, step):
+        rows = min(step, plan.draws - start)
+        if plan.replacement == "with":
             times = rng.multinomial(size, responses.counts / total, size=rows)
         else:
             times = rng.multivariate_hypergeometric(responses.counts, size, size=rows, method="marginals")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-from evalspec.statistics.arguments import require_fraction
+from evalspec.statistics.arguments import require_count, require_fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,60 @@ def simple_questions(discordance: float, difference: float, *, quantiles: Quanti
     >>> round(simple_questions(0.2, 0.0185))
     4581
     """
-    _require_setting(discordance, difference)
+    require_setting(discordance, difference)
+    _require_some(difference)
     return (quantiles.alpha + quantiles.power) ** 2 * discordance / difference**2
+
+
+def connor_power(questions: int, discordance: float, difference: float, *, alpha: float = 0.05) -> float:
+    """Normal approximation to the power of McNemar's test without continuity correction.
+
+    Rejections in the wrong direction are not counted. The exact test is less powerful; see `evalspec.statistics.paired_power.exact_power`.
+
+    Raises
+    ------
+    ValueError
+        For an impossible combination.
+
+    References
+    ----------
+    Connor (1987), Biometrics 43, 207-211, doi:10.2307/2531961.
+
+    Examples
+    --------
+    >>> round(connor_power(200, 0.2, 0.05), 4)
+    0.3515
+    """
+    require_setting(discordance, difference)
+    n = require_count("questions", questions, minimum=1)
+    z = -ndtri(require_fraction("alpha", alpha) / 2.0)
+    spread = math.sqrt(discordance - difference * difference)
+    distance = abs(difference) * math.sqrt(n) - z * math.sqrt(discordance)
+    return float(ndtr(distance / spread)) if spread else float(distance > 0.0)
+
+
+def connor_questions(discordance: float, difference: float, *, power: float = 0.8, alpha: float = 0.05) -> float:
+    """Number of questions at which `connor_power` reaches ``power``, not rounded.
+
+    Raises
+    ------
+    ValueError
+        For an impossible combination, and for a difference of 0.
+
+    References
+    ----------
+    Connor (1987), Biometrics 43, 207-211, doi:10.2307/2531961.
+
+    Examples
+    --------
+    >>> round(connor_questions(0.2, 0.0185), 1)
+    4584.3
+    """
+    require_setting(discordance, difference)
+    _require_some(difference)
+    z = Quantiles.of(alpha, power)
+    root = z.alpha * math.sqrt(discordance) + z.power * math.sqrt(discordance - difference * difference)
+    return (root / difference) ** 2
 
 
 def miettinen_questions(discordance: float, difference: float, *, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -68,7 +120,8 @@ def miettinen_questions(discordance: float, difference: float, *, power: float =
     >>> round(miettinen_questions(0.2, 0.05), 1)
     618.4
     """
-    _require_setting(discordance, difference)
+    require_setting(discordance, difference)
+    _require_some(difference)
     z = Quantiles.of(alpha, power)
     q, square = discordance, difference**2
     return (z.alpha * q + z.power * math.sqrt(q * q - square * (3.0 + q) / 4.0)) ** 2 / (q * square)
@@ -117,8 +170,7 @@ def miller_questions(variance: PairedVariance, difference: float, *, power: floa
     >>> round(miller_questions(PairedVariance(1 / 9), 0.03))
     969
     """
-    if not abs(difference) > 0.0:
-        raise ValueError(f"difference must not be 0: no number of questions detects it; got {difference!r}")
+    _require_some(difference)
     z = Quantiles.of(alpha, power)
     return (z.alpha + z.power) ** 2 * variance.total / difference**2
 
@@ -140,12 +192,29 @@ def miller_detectable_difference(variance: PairedVariance, questions: int, *, po
     >>> round(miller_detectable_difference(PairedVariance(1 / 9), 500), 4)
     0.0418
     """
-    if questions < 1:
-        raise ValueError(f"questions must be at least 1; got {questions}")
+    require_count("questions", questions, minimum=1)
     z = Quantiles.of(alpha, power)
     return (z.alpha + z.power) * math.sqrt(variance.total / questions)
 
 
-def _require_setting(discordance: float, difference: float) -> None:
-    if not 0.0 < abs(difference) <= discordance <= 1.0:
-        raise ValueError(f"needs 0 < |difference| <= discordance <= 1; got difference {difference!r} and discordance {discordance!r}")
+def require_setting(discordance: float, difference: float) -> None:
+    """Accept a discordance in (0, 1] and a difference that it can carry.
+
+    Raises
+    ------
+    ValueError
+        When the discordance is out of range, or the difference exceeds it in size.
+
+    Examples
+    --------
+    >>> require_setting(0.2, 0.05)
+    """
+    if not 0.0 < discordance <= 1.0:
+        raise ValueError(f"discordance must lie in (0, 1]; got {discordance!r}")
+    if not abs(difference) <= discordance:
+        raise ValueError(f"difference must not exceed the discordance ({discordance:g}) in size; got {difference!r}")
+
+
+def _require_some(difference: float) -> None:
+    if not abs(difference) > 0.0:
+        raise ValueError(f"difference must not be 0: no number of questions detects it; got {difference!r}")

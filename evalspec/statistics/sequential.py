@@ -46,9 +46,7 @@ def type_1_inflation(looks: int, *, alpha: float = 0.05) -> float:
     return sum(walk.step((look + 1) / count, z) for look in range(count))
 
 
-def spending_boundaries(
-    fractions: Sequence[float], *, alpha: float = 0.05, spending: Spending = "obrien_fleming"
-) -> tuple[float, ...]:
+def spending_boundaries(fractions: Sequence[float], *, alpha: float = 0.05, spending: Spending = "obrien_fleming") -> tuple[float, ...]:
     """Critical values of |z| at planned looks that spend a two-sided alpha by Lan and DeMets's functions.
 
     Parameters

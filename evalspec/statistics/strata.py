@@ -31,9 +31,7 @@ class StratifiedMean:
     questions: int
 
 
-def stratified_mean(
-    scores: ArrayLike, strata: Iterable[Hashable], *, weights: Weighting | Mapping[Hashable, float] = "micro"
-) -> StratifiedMean:
+def stratified_mean(scores: ArrayLike, strata: Iterable[Hashable], *, weights: Weighting | Mapping[Hashable, float] = "micro") -> StratifiedMean:
     """Weighted mean of stratum means, with the standard error sqrt(sum w_g^2 s_g^2 / n_g).
 
     Parameters

@@ -66,9 +66,7 @@ def rank_intervals(better: ArrayLike) -> RankIntervals:
     return RankIntervals(tuple(low.tolist()), tuple(high.tolist()))
 
 
-def simultaneous_rank_intervals(
-    scores: ArrayLike, *, alpha: float = 0.05, draws: int, rng: np.random.Generator
-) -> RankIntervals:
+def simultaneous_rank_intervals(scores: ArrayLike, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> RankIntervals:
     """Rank intervals of all models that hold together at ``1 - alpha``: step-down max-T over every ordered pair.
 
     Parameters
@@ -101,9 +99,7 @@ def simultaneous_rank_intervals(
     return rank_intervals(_matrix(pairs, rejected, models))
 
 
-def marginal_rank_interval(
-    scores: ArrayLike, model: int, *, alpha: float = 0.05, draws: int, rng: np.random.Generator
-) -> RankInterval:
+def marginal_rank_interval(scores: ArrayLike, model: int, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> RankInterval:
     """Rank interval of one model named beforehand, which holds by itself at ``1 - alpha``.
 
     Parameters

@@ -86,17 +86,21 @@ def build(wanted: Wanted | None = None) -> Dossier:
         catalogue=CATALOGUE,
         tool_version="0.1.0",
         bank=None if wanted.disclosure == "none" else bank,
-        signer=None if wanted.bare else SignerNote("SHA256:q3l0bXm3r8mYkP0n0o1mBq7W8o3m6zX0yD1k2j3h4g5", "Example Lab demonstration", throw_away=True),
+        signer=None
+        if wanted.bare
+        else SignerNote("SHA256:q3l0bXm3r8mYkP0n0o1mBq7W8o3m6zX0yD1k2j3h4g5", "Example Lab demonstration", throw_away=True),
     )
 
 
 def _bank(wanted: Wanted) -> QuestionBank:
     everyday = tuple(_question("everyday", index, 4, SUBJECTS[index % 6], wanted) for index in range(wanted.questions))
     triples = tuple(_question("triples", index, 3, None, wanted) for index in range(90))
-    return QuestionBank((
-        QuestionSet("everyday", everyday, "demo/everyday.jsonl", sha256_hex(b"everyday"), licence="CC0-1.0"),
-        QuestionSet("triples", triples, "demo/triples.jsonl", sha256_hex(b"triples")),
-    ))
+    return QuestionBank(
+        (
+            QuestionSet("everyday", everyday, "demo/everyday.jsonl", sha256_hex(b"everyday"), licence="CC0-1.0"),
+            QuestionSet("triples", triples, "demo/triples.jsonl", sha256_hex(b"triples")),
+        )
+    )
 
 
 def _question(benchmark: str, index: int, choices: int, subject: str | None, wanted: Wanted) -> Question:
@@ -107,7 +111,8 @@ def _question(benchmark: str, index: int, choices: int, subject: str | None, wan
 
 def _study(wanted: Wanted) -> Study:
     models = tuple(
-        Model(id=name, source=LocalCheckpoint(path=f"checkpoints/{name}"), family=None if wanted.bare else "Demo", licence="Apache-2.0") for name in MODELS[:3]
+        Model(id=name, source=LocalCheckpoint(path=f"checkpoints/{name}"), family=None if wanted.bare else "Demo", licence="Apache-2.0")
+        for name in MODELS[:3]
     )
     recorded = Model(id="recorded", source=RecordedResponses(responses="results/recorded.parquet"))
     checks = (
@@ -118,8 +123,12 @@ def _study(wanted: Wanted) -> Study:
     return Study(
         api_version="evalspec/v1",
         title=wanted.title,
-        owner=None if wanted.bare else Owner(organisation="Example Lab", responsible=(Person(name="A. Reviewer", role="evaluation lead"), Person(name="B. Keeper"))),
-        purpose=Purpose() if wanted.bare else Purpose(
+        owner=None
+        if wanted.bare
+        else Owner(organisation="Example Lab", responsible=(Person(name="A. Reviewer", role="evaluation lead"), Person(name="B. Keeper"))),
+        purpose=Purpose()
+        if wanted.bare
+        else Purpose(
             measured="knowing everyday words and things, asked as multiple-choice questions",
             intended_use="choosing a small model for a word game",
             decision="Should the large demonstration model replace the middle one in the next release?",
@@ -127,14 +136,32 @@ def _study(wanted: Wanted) -> Study:
         seed=20261129,
         models=(*models, recorded),
         benchmarks=(
-            Benchmark(id="everyday", source=QuestionFile(file="everyday.jsonl"), sample=SampleStratified(method="stratified", by="subject", size=wanted.questions),
-                      groups=Groups(subject="strata"), scoring=LetterScoring(method="letter"), disclosure=wanted.disclosure),
-            Benchmark(id="triples", source=QuestionFile(file="triples.jsonl"), scoring=OptionScoring(method="option", normalise="per_byte"), disclosure=wanted.disclosure),
+            Benchmark(
+                id="everyday",
+                source=QuestionFile(file="everyday.jsonl"),
+                sample=SampleStratified(method="stratified", by="subject", size=wanted.questions),
+                groups=Groups(subject="strata"),
+                scoring=LetterScoring(method="letter"),
+                disclosure=wanted.disclosure,
+            ),
+            Benchmark(
+                id="triples",
+                source=QuestionFile(file="triples.jsonl"),
+                scoring=OptionScoring(method="option", normalise="per_byte"),
+                disclosure=wanted.disclosure,
+            ),
         ),
         analyses=(
-            AnalysisRequest(id="accuracy", kind="intervals", benchmarks=("everyday", "triples"), options={"kind": "intervals", "method": "wilson", "level": 0.95}),
-            AnalysisRequest(id="pairs", kind="mcnemar", benchmarks=("everyday", "triples"), planned=not wanted.bare,
-                            options={"kind": "mcnemar", "family": "all_pairs", "test": "exact", "correction": "holm", "alpha": 0.05, "level": 0.95}),
+            AnalysisRequest(
+                id="accuracy", kind="intervals", benchmarks=("everyday", "triples"), options={"kind": "intervals", "method": "wilson", "level": 0.95}
+            ),
+            AnalysisRequest(
+                id="pairs",
+                kind="mcnemar",
+                benchmarks=("everyday", "triples"),
+                planned=not wanted.bare,
+                options={"kind": "mcnemar", "family": "all_pairs", "test": "exact", "correction": "holm", "alpha": 0.05, "level": 0.95},
+            ),
         ),
         thresholds=Thresholds(checks=checks) if wanted.thresholds else None,
         limitations=() if wanted.bare else ("The questions are made from templates, so they are easier than what users write.",),
@@ -157,7 +184,8 @@ def _protocol(study: Study, bank: QuestionBank, wanted: Wanted) -> Protocol:
                 licence=bank.benchmark(benchmark.id).licence,
                 sample=benchmark.sample if benchmark.id == "everyday" else SampleAll(),
                 questions=tuple(
-                    DrawnQuestion(id=question.id, sha256=question.digest(), subject=question.subject) for question in bank.benchmark(benchmark.id).questions
+                    DrawnQuestion(id=question.id, sha256=question.digest(), subject=question.subject)
+                    for question in bank.benchmark(benchmark.id).questions
                 ),
                 strata="subject" if benchmark.id == "everyday" else None,
                 missing="wrong",
@@ -177,7 +205,10 @@ def _identity(model: Model) -> CheckpointIdentity | RecordIdentity:
     if isinstance(model.source, RecordedResponses):
         return RecordIdentity(sha256=sha256_hex(b"record"), model=model.id, origin=model.source.responses)
     return CheckpointIdentity(
-        files=(FileDigest(name="config.json", sha256=sha256_hex(b"config"), size=731), FileDigest(name="model.safetensors", sha256=sha256_hex(model.id.encode()), size=1_873_216)),
+        files=(
+            FileDigest(name="config.json", sha256=sha256_hex(b"config"), size=731),
+            FileDigest(name="model.safetensors", sha256=sha256_hex(model.id.encode()), size=1_873_216),
+        ),
         weights_sha256=sha256_hex(model.id.encode()),
         tokenizer_sha256=sha256_hex(b"tokenizer"),
         architecture="LlamaForCausalLM",
@@ -223,7 +254,9 @@ def _benchmark_responses(benchmark: ProtocolBenchmark, questions: QuestionSet) -
 def _origin(entry: BenchmarkResponses, row: int) -> Origin:
     chosen = {"ABCD"[letter]: int(np.sum(entry.choices[row] == letter)) for letter in range(4) if np.any(entry.choices[row] == letter)}
     if entry.models[row] == "recorded":
-        return Origin(model="recorded", benchmark=entry.benchmark, route="recorded", precision="unknown", chosen=chosen, recorded_sha256=sha256_hex(b"record"))
+        return Origin(
+            model="recorded", benchmark=entry.benchmark, route="recorded", precision="unknown", chosen=chosen, recorded_sha256=sha256_hex(b"record")
+        )
     letters = tuple((letter, 36 + index) for index, letter in enumerate("ABCD")) if entry.benchmark == "everyday" else ()
     return Origin(
         model=entry.models[row],
@@ -250,8 +283,18 @@ def _schedule(protocol: Protocol, wanted: Wanted) -> Schedule:
         memory=(),
         strata=tuple(StratumSize(benchmark="everyday", subject=subject, available=53, drawn=40) for subject in SUBJECTS),
         detectable=tuple(
-            Detectable(analysis="pairs", benchmark="everyday", comparison="any pair", n=240, discordance=share, discordance_declared=False, alpha=0.05 / 12,
-                       power=0.8, difference=None if share < 0.15 else share * 0.41, test="exact")
+            Detectable(
+                analysis="pairs",
+                benchmark="everyday",
+                comparison="any pair",
+                n=240,
+                discordance=share,
+                discordance_declared=False,
+                alpha=0.05 / 12,
+                power=0.8,
+                difference=None if share < 0.15 else share * 0.41,
+                test="exact",
+            )
             for share in shares
         ),
     )
@@ -267,9 +310,12 @@ def _ledger(wanted: Wanted) -> Ledger:
         versions={} if wanted.bare else {"evalspec": "0.1.0", "python": "3.11.2", "numpy": "2.4.6", "torch": "2.13.0"},
         environment={} if wanted.bare else {"system": "Linux", "OMP_NUM_THREADS": "1"},
         devices=() if wanted.bare else ("cpu",),
-        jobs=() if wanted.bare else tuple(
+        jobs=()
+        if wanted.bare
+        else tuple(
             LedgerEntry(model=model, benchmark=benchmark, shard=0, device="cpu", questions=240, tokens=9120, seconds=2.31, reused=0)
-            for model in MODELS[:3] for benchmark in ("everyday", "triples")
+            for model in MODELS[:3]
+            for benchmark in ("everyday", "triples")
         ),
         git_commit=None if wanted.bare else "5f3c1e7a9b2d4c6e8f0a1b3c5d7e9f1a2b3c4d5e",
         git_dirty=None if wanted.bare else False,

@@ -8,7 +8,10 @@ from markupsafe import Markup
 from evalspec.reporting.characters import finalize, neutralise, replace_absent
 
 
-@pytest.mark.parametrize("hidden", ["\u202e", "\u2066", "\u200b", "\ufeff", "\u00ad", "\x00", "\x1b", "\x7f", "\x85", "\r", "\ue000", "\U000e0041", "\u2028", "\u3164", "\ud800"])
+@pytest.mark.parametrize(
+    "hidden",
+    ["\u202e", "\u2066", "\u200b", "\ufeff", "\u00ad", "\x00", "\x1b", "\x7f", "\x85", "\r", "\ue000", "\U000e0041", "\u2028", "\u3164", "\ud800"],
+)
 def test_an_unseen_character_is_shown(hidden: str) -> None:
     assert neutralise(f"a{hidden}b") == f"a‹U+{ord(hidden):04X}›b"
 

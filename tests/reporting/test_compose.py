@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,20 @@ from evalspec.reporting.dossier import Dossier, documents_of
 
 GOLDEN = Path(__file__).parent / "golden"
 SECTIONS = (
-    "decision", "models", "data", "protocol", "power", "results", "thresholds", "responses", "samples", "limitations", "provenance", "signature", "glossary",
-)  # fmt: skip
+    "decision",
+    "models",
+    "data",
+    "protocol",
+    "power",
+    "results",
+    "thresholds",
+    "responses",
+    "samples",
+    "limitations",
+    "provenance",
+    "signature",
+    "glossary",
+)
 VOID = {"meta", "br", "link", "img", "hr", "input", "circle", "line"}
 
 # Words that would claim more than a report can know about itself (see the threat model in docs/).
@@ -126,9 +139,11 @@ def test_the_page_can_be_used_without_sight_and_without_a_mouse(page: Page) -> N
     assert tags.count("h1") == 1
     assert tags.count("table") == tags.count("caption")
     assert all(attributes.get("scope") for tag, attributes in page.elements if tag == "th")
-    assert all(attributes.get("aria-label") and attributes.get("tabindex") == "0" for _, attributes in page.elements if attributes.get("class") == "scroll")
+    assert all(
+        attributes.get("aria-label") and attributes.get("tabindex") == "0" for _, attributes in page.elements if attributes.get("class") == "scroll"
+    )
     levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
-    assert all(later - earlier <= 1 for earlier, later in zip(levels, levels[1:], strict=False))
+    assert all(later - earlier <= 1 for earlier, later in pairwise(levels))
     identifiers = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(identifiers) == len(set(identifiers))
     for _, attributes in page.elements:

@@ -11,16 +11,18 @@ from jinja2 import Template, TemplateNotFound, UndefinedError
 from evalspec.reporting.documents import Documents
 from evalspec.reporting.templates import make_environment, section_template
 
-DOCUMENTS = Documents({
-    "findings.json": {
-        "wide": {"value": 0.7018, "low": 0.66, "high": 0.74},
-        "coarse": {"value": 0.5, "low": 0.2, "high": 0.8},
-        "absent": {"value": None, "undefined": "no question of this row has a score"},
-        "list": [1, 2, 3],
-        "flag": True,
-    },
-    "verdict.json": {"limit": 0.7},
-})
+DOCUMENTS = Documents(
+    {
+        "findings.json": {
+            "wide": {"value": 0.7018, "low": 0.66, "high": 0.74},
+            "coarse": {"value": 0.5, "low": 0.2, "high": 0.8},
+            "absent": {"value": None, "undefined": "no question of this row has a score"},
+            "list": [1, 2, 3],
+            "flag": True,
+        },
+        "verdict.json": {"limit": 0.7},
+    }
+)
 ENVIRONMENT = make_environment(DOCUMENTS)
 
 
@@ -54,7 +56,9 @@ def test_what_is_not_a_number_is_not_printed_as_one(source: str) -> None:
 
 
 def test_everything_is_escaped() -> None:
-    assert rendered('<p title="{{ x }}">{{ x }}</p>', x="<script>'\"&") == '<p title="&lt;script&gt;&#39;&#34;&amp;">&lt;script&gt;&#39;&#34;&amp;</p>'
+    assert (
+        rendered('<p title="{{ x }}">{{ x }}</p>', x="<script>'\"&") == '<p title="&lt;script&gt;&#39;&#34;&amp;">&lt;script&gt;&#39;&#34;&amp;</p>'
+    )
 
 
 def test_an_undefined_name_is_an_error() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evalspec.artifacts.prompts import prompt_template
 from evalspec.artifacts.protocol import (
     BatchRule,
     CheckpointIdentity,
@@ -21,7 +22,6 @@ from evalspec.artifacts.protocol import (
     ProtocolModel,
     RecordIdentity,
 )
-from evalspec.artifacts.prompts import prompt_template
 from evalspec.artifacts.questions import Question
 from evalspec.artifacts.schedule import Device
 from evalspec.artifacts.study import LetterScoring, OptionScoring, SampleAll

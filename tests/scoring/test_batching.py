@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,7 +52,7 @@ def test_no_other_partition_of_the_sorted_list_costs_less(lengths: list[int], ru
     for count in range(len(lengths)):
         for cuts in combinations(range(1, len(lengths)), count):
             edges = (0, *cuts, len(lengths))
-            plan = tuple(tuple(order[start:end]) for start, end in zip(edges, edges[1:], strict=False))
+            plan = tuple(tuple(order[start:end]) for start, end in pairwise(edges))
             if all(len(batch) == 1 or batch_tokens(batch, lengths, rows) <= rule.token_budget for batch in plan):
                 costs.append(total_cost(plan, lengths, rows, rule))
     assert total_cost(plan_batches(lengths, rows, rule), lengths, rows, rule) == min(costs)

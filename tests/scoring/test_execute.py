@@ -15,7 +15,7 @@ import pytest
 
 from evalspec.artifacts.journal import BatchRecord
 from evalspec.artifacts.protocol import BatchRule
-from evalspec.artifacts.responses import Reason, Responses
+from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.study import LetterScoring, OptionScoring
 from evalspec.artifacts.work import jobs_of
 from evalspec.errors import ScoringError
@@ -107,7 +107,7 @@ def test_the_jobs_of_a_plan_are_those_of_the_journal(task: ScoringTask, uninterr
     assert [uninterrupted[1].read(job.id).answered for job in jobs] == [90, 50]
 
 
-def test_another_rule_to_normalise_needs_no_scoring(make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal]) -> None:
+def test_another_rule_to_normalise_needs_no_scoring(make: SimpleNamespace, task: ScoringTask) -> None:
     by_byte, by_sum = (
         jobs_of(
             ScoringTask(
@@ -258,6 +258,6 @@ def fork(make: SimpleNamespace, task: ScoringTask, folder: Path) -> int:
         try:
             score(task, make.executor(), FileJournal(folder), ignore_progress)
             os._exit(0)
-        except BaseException:
+        finally:
             os._exit(1)
     return child

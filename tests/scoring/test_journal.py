@@ -4,7 +4,6 @@ import json
 import math
 import struct
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,12 +36,12 @@ def journal(tmp_path: Path) -> FileJournal:
 
 
 @pytest.fixture
-def path(journal: FileJournal) -> Iterator[Path]:
+def path(journal: FileJournal) -> Path:
     """A journal with a session and two of three batches."""
     with journal.writing(JOB, waiting=pytest.fail) as writer:
         for record in (SESSION, batch(0), batch(1)):
             writer.append(record)
-    yield journal.folder / f"{JOB}.jsonl"
+    return journal.folder / f"{JOB}.jsonl"
 
 
 def test_what_was_written_is_read_back(journal: FileJournal, path: Path) -> None:
@@ -51,7 +50,8 @@ def test_what_was_written_is_read_back(journal: FileJournal, path: Path) -> None
     assert (record.answered, record.complete, record.size) == (4, False, path.stat().st_size)
 
 
-def test_a_job_is_complete_when_every_batch_is_there(journal: FileJournal, path: Path) -> None:
+@pytest.mark.usefixtures("path")
+def test_a_job_is_complete_when_every_batch_is_there(journal: FileJournal) -> None:
     with journal.writing(JOB, waiting=pytest.fail) as writer:
         writer.append(batch(2))
     assert journal.read(JOB).complete

@@ -136,7 +136,7 @@ def test_a_worker_that_fails_is_not_tried_again_and_its_last_words_are_shown(tas
 
 
 def test_every_model_that_cannot_be_scored_is_named_and_the_others_are_scored(
-    make: SimpleNamespace, task: ScoringTask, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    task: ScoringTask, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "USE_HUB_KERNELS"):
         monkeypatch.setenv(name, "1")

@@ -117,6 +117,13 @@ def test_a_null_difference_at_the_edge_is_refused(edge: float) -> None:
         tango_statistic(PairedCounts(1, 1, 1, 1), edge)
 
 
+def test_a_matrix_of_pairs_needs_models_and_questions() -> None:
+    with pytest.raises(ValueError, match="models, questions"):
+        only_first_matrix([1, 0])
+    with pytest.raises(ValueError, match="exceed first_trials"):
+        TwoSamples(3, 2, 1, 2)
+
+
 def test_a_correlation_without_spread_is_none() -> None:
     assert paired_correlation(PairedCounts(3, 2, 0, 0)) is None
 

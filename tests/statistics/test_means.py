@@ -9,12 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from evalspec.statistics.arguments import two_sided_t
 from evalspec.statistics.bounded_means import betting_interval
 from evalspec.statistics.finite_pools import finite_correction, subsample_deviation
-from evalspec.statistics.means import mean_interval, mean_score, paired_mean, t_test
+from evalspec.statistics.means import bernoulli_standard_error, mean_interval, mean_score, paired_mean, t_test
 from evalspec.statistics.missing import complete_pairs, fill_missing
 from evalspec.statistics.proportions import wilson
-from evalspec.statistics.repeats import best_of_k_with_replacement, pass_at_k, question_means, variance_split
+from evalspec.statistics.repeats import (
+    VarianceSplit,
+    best_of_k_with_replacement,
+    pass_at_k,
+    question_means,
+    repeated_variance,
+    variance_split,
+)
 from evalspec.statistics.strata import combined_standard_error, stratified_mean
 
 scores_list = st.lists(st.floats(0.0, 1.0).map(lambda x: round(x, 6)), min_size=3, max_size=40)
@@ -69,6 +77,17 @@ def test_differences_without_spread_are_level_or_refused() -> None:
     assert t_test([0.0, 0.0, 0.0]).p_value == 1.0
     with pytest.raises(ValueError, match="some spread"):
         t_test([0.5, 0.5])
+
+
+def test_what_has_no_standard_error_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"proportion must lie in \[0, 1\]"):
+        bernoulli_standard_error(1.2, 5)
+    with pytest.raises(ValueError, match="repeats"):
+        repeated_variance(VarianceSplit(0.1, 0.1), 0.5)
+    with pytest.raises(ValueError, match="one-dimensional"):
+        mean_score([[1, 0]])
+    with pytest.raises(ValueError, match="degrees_of_freedom"):
+        two_sided_t(0.95, 0.0)
 
 
 def test_lengths_that_differ_are_refused() -> None:

@@ -12,14 +12,20 @@ from evalspec.statistics.mcnemar import Variant
 from evalspec.statistics.noninferiority import noninferiority_questions
 from evalspec.statistics.paired_power import (
     PowerTarget,
-    connor_power,
-    connor_questions,
     detectable_difference,
     exact_power,
     exact_power_favoured,
     questions_needed,
 )
-from evalspec.statistics.sample_sizes import PairedVariance, miller_detectable_difference, miller_questions, simple_questions
+from evalspec.statistics.sample_sizes import (
+    PairedVariance,
+    connor_power,
+    connor_questions,
+    miettinen_questions,
+    miller_detectable_difference,
+    miller_questions,
+    simple_questions,
+)
 
 TESTS: tuple[Variant, ...] = ("exact", "mid_p")
 
@@ -140,5 +146,13 @@ def test_what_no_number_of_questions_can_do_is_refused() -> None:
         PowerTarget(power=0.01)
     with pytest.raises(ValueError, match="no number of questions"):
         miller_questions(PairedVariance(0.1), 0.0)
+    with pytest.raises(ValueError, match="no number of questions"):
+        miettinen_questions(0.2, 0.0)
+    with pytest.raises(ValueError, match="must not be negative"):
+        PairedVariance(-0.1)
+    with pytest.raises(ValueError, match="repeats"):
+        PairedVariance(0.1, first_repeats=0.5)
+    with pytest.raises(ValueError, match="between 0 and 0.5"):
+        noninferiority_questions(0.2, 0.0, 0.05, alpha=0.5)
     with pytest.raises(ValueError, match="difference > -margin"):
         noninferiority_questions(0.2, -0.05, 0.05)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from evalspec.statistics.proportion_alternatives import agresti_coull, lower_bound, upper_bound, wald
+from evalspec.statistics.proportion_alternatives import agresti_coull, beta_posterior, lower_bound, upper_bound, wald
 from evalspec.statistics.proportions import Interval, clopper_pearson, clopper_pearson_many, jeffreys, wilson, wilson_many
 
 counts = st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -89,6 +89,19 @@ def test_impossible_counts_are_refused(successes: int, trials: int, says: str) -
 def test_an_impossible_level_is_refused(level: float) -> None:
     with pytest.raises(ValueError, match="level"):
         clopper_pearson(1, 2, level=level)
+
+
+def test_bounds_at_the_edge_close_exactly() -> None:
+    assert upper_bound(5, 5) == 1.0
+    assert lower_bound(0, 5) == 0.0
+    with pytest.raises(ValueError, match="prior"):
+        beta_posterior(1, 2, prior=(0.0, 1.0))
+
+
+@pytest.mark.parametrize(("successes", "trials", "says"), [([3], [2], "got 3 of 2"), ([0], [0], "undefined"), ([0.5], [2], "whole")])
+def test_arrays_of_impossible_counts_are_refused(successes: list[int], trials: list[int], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        wilson_many(successes, trials)
 
 
 def test_wald_warns_where_it_misleads_and_only_there() -> None:

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from evalspec.statistics.article import jittered_first_share, null_half_width, paired_interval, pairing_gain
 from evalspec.statistics.differences import PairedCounts
 from evalspec.statistics.max_t import max_t_critical_value, pair_statistics, step_down
-from evalspec.statistics.rankings import ResponsePatterns, order_share, redraw_ranking, simulated_split_halves
+from evalspec.statistics.rankings import RedrawPlan, ResponsePatterns, order_share, redraw_ranking, simulated_split_halves
 from evalspec.statistics.redraws import ahead_approximately, ahead_with_replacement, ahead_without_replacement, split_halves
 from evalspec.statistics.tiers import compact_letters, count_rank_intervals, possible_best, rank_intervals, simultaneous_rank_intervals
 
@@ -17,7 +18,7 @@ cell = st.integers(0, 12)
 tables = st.tuples(cell, cell, cell, cell).filter(lambda cells: sum(cells) >= 2).map(lambda cells: PairedCounts(*cells))
 
 
-def scores_of(counts: PairedCounts) -> np.ndarray:
+def scores_of(counts: PairedCounts) -> NDArray[np.int64]:
     columns = [(1, 1)] * counts.both + [(1, 0)] * counts.only_first + [(0, 1)] * counts.only_second + [(0, 0)] * counts.neither
     return np.array(columns).T
 
@@ -69,8 +70,8 @@ def test_simulation_comes_near_the_closed_forms() -> None:
     responses, rng = ResponsePatterns.from_scores(scores_of(PairedCounts(60, 14, 8, 18))), np.random.default_rng(1)
     counts = PairedCounts(60, 14, 8, 18)
     draws = 20_000
-    drawn = redraw_ranking(responses, 40, order=[0, 1], draws=draws, rng=rng)
-    kept = redraw_ranking(responses, 40, order=[0], draws=draws, rng=rng, replacement="without")
+    drawn = redraw_ranking(responses, RedrawPlan(40, draws), order=[0, 1], rng=rng)
+    kept = redraw_ranking(responses, RedrawPlan(40, draws, "without"), order=[0], rng=rng)
     halves, exact = simulated_split_halves(responses, draws=draws, rng=rng), split_halves(counts)
     # Four Monte Carlo standard errors of a frequency.
     assert drawn.first[0] == pytest.approx(ahead_with_replacement(counts, 40), abs=0.014)
@@ -85,7 +86,7 @@ def test_simulation_comes_near_the_closed_forms() -> None:
 def test_shares_of_first_places_sum_to_1(models: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     responses = ResponsePatterns.from_scores(rng.integers(0, 2, (models, 12)))
-    ranking = redraw_ranking(responses, 5, order=[0], draws=20, rng=rng)
+    ranking = redraw_ranking(responses, RedrawPlan(5, 20), order=[0], rng=rng)
     assert sum(ranking.first) == pytest.approx(1.0)
 
 
@@ -98,7 +99,7 @@ def test_ties_are_shared_over_every_order() -> None:
 def test_impossible_redraws_are_refused(order: list[int], questions: int, says: str) -> None:
     responses = ResponsePatterns.from_scores([[1, 0, 1], [0, 1, 1]])
     with pytest.raises(ValueError, match=says):
-        redraw_ranking(responses, questions, order=order, draws=5, rng=np.random.default_rng(1), replacement="without")
+        redraw_ranking(responses, RedrawPlan(questions, 5, "without"), order=order, rng=np.random.default_rng(1))
     with pytest.raises(ValueError, match="models, questions"):
         ResponsePatterns.from_scores([1, 0, 1])
 

@@ -156,7 +156,7 @@ def power(given: Inputs, test: mcnemar.Variant) -> float:
 
 
 def connor_power(given: Inputs) -> float:
-    return paired_power.connor_power(given["n"], given["p10"] + given["p01"], given["p10"] - given["p01"], alpha=given["alpha"])
+    return sample_sizes.connor_power(given["n"], given["p10"] + given["p01"], given["p10"] - given["p01"], alpha=given["alpha"])
 
 
 def miller(given: Inputs) -> sample_sizes.PairedVariance:
@@ -171,15 +171,13 @@ def simple(given: Inputs) -> float:
 def top_share(given: Inputs) -> float:
     scores = given.get("scores") or np.tile(np.arange(100) % 2, (given["models"], 1)).astype(given.get("dtype", "float64"))
     responses = rankings.ResponsePatterns.from_scores(scores)
-    ranking = rankings.redraw_ranking(responses, 100, order=[0], draws=400, rng=np.random.default_rng(1))
+    ranking = rankings.redraw_ranking(responses, rankings.RedrawPlan(100, 400), order=[0], rng=np.random.default_rng(1))
     return ranking.first[0]
 
 
 def top_and_order(given: Inputs) -> dict[str, float]:
     responses = rankings.ResponsePatterns.from_scores(fixture_scores())
-    ranking = rankings.redraw_ranking(
-        responses, given["n"], order=[0, 1, 2], draws=given["draws"], rng=np.random.default_rng(1)
-    )
+    ranking = rankings.redraw_ranking(responses, rankings.RedrawPlan(given["n"], given["draws"]), order=[0, 1, 2], rng=np.random.default_rng(1))
     return {"p_top": ranking.first[0], "p_top3_order": ranking.order}
 
 
@@ -322,7 +320,7 @@ METHODS: dict[str, Callable[[Inputs], Any]] = {
     "pass_at_k.with_replacement": lambda given: float(repeats.best_of_k_with_replacement(given["n"], given["c"], given["k"])),
     "permutation.exact_two_sample": lambda given: permutations.reshuffle_exact(given["a"], given["b"]),
     "power.n_simple": simple,
-    "power.n_connor": lambda given: paired_power.connor_questions(given["q"], given["d"], power=given["power"], alpha=given["alpha"]),
+    "power.n_connor": lambda given: sample_sizes.connor_questions(given["q"], given["d"], power=given["power"], alpha=given["alpha"]),
     "power.n_miettinen": lambda given: sample_sizes.miettinen_questions(given["q"], given["d"], power=given["power"], alpha=given["alpha"]),
     "power.connor": connor_power,
     "power.exact_mcnemar": lambda given: power(given, "exact"),

@@ -1,0 +1,82 @@
+"""How are lines and words written as SVG?  Elements as text, coloured through the page's variables, with a plain colour to fall back on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+from xml.sax.saxutils import escape
+
+from evalspec.reporting.characters import neutralise
+
+__all__ = [
+    "ACCENT",
+    "ACCENT_BAND",
+    "CHARACTER_WIDTH",
+    "GRID",
+    "INK",
+    "MUTED",
+    "MUTED_BAND",
+    "PAPER",
+    "SOFT",
+    "Words",
+    "circle",
+    "coordinate",
+    "line",
+    "words",
+]
+
+INK = "var(--ink, #1c2530)"
+SOFT = "var(--ink-soft, #56616e)"
+GRID = "var(--line, #dde3ea)"
+ACCENT = "var(--accent, #0b6a8f)"
+ACCENT_BAND = "var(--accent-band, #a9cfdf)"
+MUTED = "var(--muted-mark, #8994a1)"
+MUTED_BAND = "var(--muted-band, #dfe4e9)"
+PAPER = "var(--paper, #ffffff)"
+
+CHARACTER_WIDTH = 6.4  # Source Sans 3 at 13 px, on the generous side: an estimate is enough to reserve room for a label
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How words look; `halo` keeps lines that cross them away, on screens."""
+
+    fill: str = INK
+    size: int = 13
+    weight: int = 400
+    style: Literal["normal", "italic"] = "normal"
+    anchor: Literal["start", "middle", "end"] = "start"
+    halo: bool = False
+
+
+def words(x: float, y: float, text: str, look: Words, *, room: float | None = None) -> str:
+    """Return a text element, cut to `room` where that is given."""
+    most = len(text) if room is None else int(room / CHARACTER_WIDTH)
+    shown = text if len(text) <= most else text[: most - 1] + "…"
+    edge = f";stroke:{PAPER};stroke-width:4px;paint-order:stroke" if look.halo else ""
+    return (
+        f'<text x="{coordinate(x)}" y="{coordinate(y)}" style="fill:{look.fill}{edge}" font-size="{look.size}" font-weight="{look.weight}" '
+        f'font-style="{look.style}" text-anchor="{look.anchor}">{escape(neutralise(shown))}</text>'
+    )
+
+
+def line(start: tuple[float, float], end: tuple[float, float], colour: str, *, width: float = 1, look: str = "") -> str:
+    """Return a straight line; `look` holds further attributes."""
+    (x1, y1), (x2, y2) = start, end
+    places = f'x1="{coordinate(x1)}" y1="{coordinate(y1)}" x2="{coordinate(x2)}" y2="{coordinate(y2)}"'
+    return f'<line {places} style="stroke:{colour}" stroke-width="{width}"{look}/>'
+
+
+def circle(x: float, y: float, *, fill: str, stroke: str) -> str:
+    """Return the mark of a point estimate."""
+    return f'<circle cx="{coordinate(x)}" cy="{coordinate(y)}" r="4.5" style="fill:{fill};stroke:{stroke}" stroke-width="2"/>'
+
+
+def coordinate(number: float) -> str:
+    """Return a coordinate to a tenth of a pixel, without needless zeros.
+
+    >>> coordinate(12.04), coordinate(12.96), coordinate(-0.01)
+    ('12', '13', '0')
+    """
+    text = f"{number:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evalspec.console import Console, printable
+from evalspec.errors import Diagnostic, Location, StudyError
+from evalspec.protocols import Progress
+
+
+def test_control_and_bidirectional_characters_cannot_steer_the_terminal() -> None:
+    assert printable("a\x1b[31mb\u202ec\nd") == "a‹U+001B›[31mb‹U+202E›c\nd"
+
+
+def test_every_diagnostic_is_printed_with_its_place_excerpt_and_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    fault = Diagnostic("unknown key 'modells'", hint="did you mean 'models'?", location=Location("study.yaml", 3, 1), excerpt="modells:", span=7)
+    Console().error(StudyError((fault, Diagnostic("another"))))
+    printed = capsys.readouterr().err
+    assert "study.yaml:3:1: unknown key 'modells'" in printed
+    assert "| ^^^^^^^" in printed
+    assert "hint: did you mean 'models'?" in printed
+    assert "2 faults" in printed
+
+
+def test_an_error_is_one_json_object_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    Console(json=True).error(StudyError(Diagnostic("no", location=Location("s.yaml", 1, 2))))
+    content = json.loads(capsys.readouterr().out)
+    assert (content["error"], content["exit_code"], content["diagnostics"][0]["column"]) == ("StudyError", 2, 2)
+
+
+def test_progress_off_a_terminal_takes_about_ten_lines_and_tells_rate_and_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console()
+    for done in range(101):
+        console.progress(Progress("scoring", done, 100, "questions", "model-a"))
+    lines = capsys.readouterr().err.splitlines()
+    assert 9 <= len(lines) <= 12
+    assert "questions/s" in lines[5]
+    assert "left" in lines[5]
+    assert "100%" in lines[-1]
+
+
+def test_a_quiet_console_and_a_json_console_show_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    Console(quiet=True).progress(Progress("scoring", 1, 1, "questions"))
+    Console(json=True).progress(Progress("scoring", 1, 1, "questions"))
+    assert capsys.readouterr() == ("", "")
