@@ -16,7 +16,7 @@ from evalspec.artifacts.questions import QuestionBank
 from evalspec.artifacts.schedule import Schedule
 from evalspec.artifacts.verdict import Verdict
 from evalspec.checking import SoundStudy, check
-from evalspec.errors import EvalspecError, InputError, MissingLibrary
+from evalspec.errors import EvalspecError, InputError, MissingLibrary, ReportError
 from evalspec.gating import gate
 from evalspec.language.compile import CompiledStudy
 from evalspec.planning.protocol import build_protocol, list_questions
@@ -24,11 +24,10 @@ from evalspec.planning.sampling import draw
 from evalspec.planning.schedule import build_schedule
 from evalspec.protocols import ProgressSink, ignore_progress
 from evalspec.scoring.execute import ScoringTask, score
+from evalspec.sealing import Seal
 from evalspec.settings import Settings
 from evalspec.signing.seal import seal
-from evalspec.signing.trust import Trust
 from evalspec.signing.verification import Verification
-from evalspec.signing.verify import verify
 from evalspec.store import FINDINGS, PROTOCOL, REPORT_HTML, REPORT_PDF, RESPONSES, STUDY_SOURCE, VERDICT, RunDirectory
 from evalspec.tables.responses import responses_from_parquet
 
@@ -96,11 +95,11 @@ def _resolved(sound: SoundStudy, settings: Settings) -> dict[str, tools.Resolved
     return models
 
 
-def run(study: Path, out: Path, settings: Settings, *, seal_with: tools.Seal, command: str, progress: ProgressSink = ignore_progress) -> Outcome:
+def run(study: Path, out: Path, settings: Settings, *, seal_with: Seal, command: str, progress: ProgressSink = ignore_progress) -> Outcome:
     """Take a study all the way to a signed report in `out`."""
     started, directory, executor = surroundings.timestamp(), RunDirectory(out), tools.executor(settings)
-    directory.prepare()
     prepared = prepare(study, settings)
+    directory.prepare()
     scored = score(prepared.task, executor, tools.journal(settings), progress)
     directory.clear()
     directory.write_study(prepared.compiled.study, prepared.compiled.text)
@@ -115,7 +114,7 @@ def run(study: Path, out: Path, settings: Settings, *, seal_with: tools.Seal, co
     return report(out, settings, seal_with=seal_with)
 
 
-def report(folder: Path, settings: Settings, *, seal_with: tools.Seal) -> Outcome:
+def report(folder: Path, settings: Settings, *, seal_with: Seal) -> Outcome:
     """Compose, render and seal the report of a finished run from its files; without Pango everything but the PDF is made."""
     from evalspec.reporting.compose import compose
     from evalspec.reporting.dossier import Dossier, SignerNote
@@ -136,32 +135,35 @@ def report(folder: Path, settings: Settings, *, seal_with: tools.Seal) -> Outcom
         bank=directory.read_questions(),
         signer=SignerNote(seal_with.signer.fingerprint, seal_with.name, throw_away=seal_with.throw_away),
     )
-    html = compose(dossier).html
-    directory.write(REPORT_HTML, html.encode())
+    directory.write(REPORT_HTML, compose(dossier).html.encode())
     directory.remove(REPORT_PDF)
-    skipped = None if settings.pdf else "not asked for"
-    fault: EvalspecError | None = None
-    if settings.pdf:
-        try:
-            attachments = {name: directory.read(name) for name in ATTACHED}
-            directory.write(REPORT_PDF, render(html, attachments=attachments, finished=ledger.finished))
-        except MissingLibrary as error:
-            skipped, fault = error.diagnostics[0].message, error
-    seal(folder, seal_with.signer, tools.claim(study, protocol, verdict, ledger), pdf_skipped=skipped)
-    return Outcome(folder, verdict, fault)
+    seal_with.publish()
+    claim = tools.claim(study, protocol, verdict, ledger)
+    if not settings.pdf:
+        seal(folder, seal_with.signer, claim, pdf_skipped="not asked for")
+        return Outcome(folder, verdict, None)
+    try:
+        attachments = {name: directory.read(name) for name in ATTACHED}
+        directory.write(REPORT_PDF, render(directory.read(REPORT_HTML).decode(), attachments=attachments, finished=ledger.finished))
+        seal(folder, seal_with.signer, claim)
+    except (MissingLibrary, ReportError) as fault:
+        directory.remove(REPORT_PDF)
+        seal(folder, seal_with.signer, claim, pdf_skipped=fault.diagnostics[0].message)
+        return Outcome(folder, verdict, fault)
+    return Outcome(folder, verdict, None)
 
 
 def recompute(folder: Path, verification: Verification) -> Recomputation:
     """Rebuild findings and verdict from the recorded responses, all read from verified bytes, and compare them with the recorded ones."""
     content = {name: verification.read_verified(folder, name) for name in (PROTOCOL, RESPONSES, FINDINGS, VERDICT)}
-    protocol = Protocol.from_json(content[PROTOCOL])
-    recorded = Findings.from_json(content[FINDINGS]), Verdict.from_json(content[VERDICT])
+    try:
+        protocol, responses = Protocol.from_json(content[PROTOCOL]), responses_from_parquet(content[RESPONSES])
+        recorded = Findings.from_json(content[FINDINGS]), Verdict.from_json(content[VERDICT])
+    except ValueError as error:
+        return Recomputation("not_recomputable", why=f"a file is not what this version of evalspec reads: {error}")
     missing = sorted({request.kind for request in protocol.analyses} - set(catalogue()))
     if missing:
         return Recomputation("not_recomputable", why=f"no analysis of the kind {missing[0]!r} is installed here")
-    responses = responses_from_parquet(content[RESPONSES])
     findings = analyse(responses, protocol, catalogue(), responses_sha256=sha256_hex(content[RESPONSES]))
     return compare(recorded, (findings, gate(findings, protocol.thresholds)), catalogue())
 
-
-__all__ = ["Outcome", "Prepared", "Trust", "prepare", "recompute", "report", "run", "verify"]

@@ -26,7 +26,6 @@ class Settings:
     hub_cache: Path
     key: Path | None = None
     passphrase: str | None = None
-    trust: Path | None = None
     trust_out: Path | None = None
     token_budget: int = BatchRule.model_fields["token_budget"].default
     threads: int | None = None
@@ -45,7 +44,6 @@ class _File(BaseModel):
     cache: str | None = None
     hub_cache: str | None = None
     key: str | None = None
-    trust: str | None = None
     token_budget: PositiveInt | None = None
     threads: PositiveInt | None = None
 

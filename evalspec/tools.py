@@ -27,12 +27,13 @@ from evalspec.planning.memory import memory_need
 from evalspec.planning.protocol import Commit
 from evalspec.planning.schedule import Outlook
 from evalspec.planning.speeds import Speeds
-from evalspec.protocols import Comparison, Executor, Signer
+from evalspec.protocols import Comparison, Executor
 from evalspec.scoring.checkpoint import plan_tokens
 from evalspec.scoring.executors.local import LocalExecutor
 from evalspec.scoring.journal import FileJournal
 from evalspec.scoring.replay import identify_record
 from evalspec.scoring.speeds import expected_pace, read_speeds
+from evalspec.sealing import Seal
 from evalspec.settings import Settings
 from evalspec.signing.commitments import commit
 from evalspec.signing.statement import Claim, Dataset, Decision, Sha256, SignedModel, Tool
@@ -49,15 +50,6 @@ class ResolvedModel:
     identity: CheckpointIdentity | RecordIdentity
     place: Path
     need: MemoryNeed | None
-
-
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """A key to sign with; `throw_away` marks one that was made for this run alone."""
-
-    signer: Signer
-    name: str
-    throw_away: bool = False
 
 
 def journal(settings: Settings) -> FileJournal:

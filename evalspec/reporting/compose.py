@@ -139,13 +139,13 @@ def _figure(environment: Environment, chart: Chart | None) -> Markup:
 
 def _choice_counts(dossier: Dossier) -> dict[str, tuple[int, ...]]:
     """Return, per benchmark, the different numbers of choices that its questions have, where they are known."""
-    if dossier.bank is not None:
-        return {entry.benchmark: tuple(sorted({len(question.choices) for question in entry.questions})) for entry in dossier.bank.sets}
     counts = {}
     for entry in dossier.responses.benchmarks:
         if entry.logprobs is not None:
             numbers = np.isfinite(entry.logprobs).sum(axis=2)
             counts[entry.benchmark] = tuple(sorted({int(number) for number in numbers.ravel()} - {0}))
+    for known in dossier.bank.sets if dossier.bank is not None else ():
+        counts[known.benchmark] = tuple(sorted({len(question.choices) for question in known.questions}))
     return counts
 
 

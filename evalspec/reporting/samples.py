@@ -76,7 +76,7 @@ def _samples(dossier: Dossier, responses: BenchmarkResponses) -> Samples:
         return Samples(responses.benchmark, disclosure, has_texts=False, questions=())
     texts: dict[str, Question] = {}
     if dossier.bank is not None and disclosure == "full":
-        texts = dossier.bank.benchmark(responses.benchmark).by_id()
+        texts = {question.id: question for entry in dossier.bank.sets if entry.benchmark == responses.benchmark for question in entry.questions}
     drawn = _draw(dossier.study.seed, responses, dossier.study.report.samples)
     questions = tuple(_question(responses, index, texts) for index in drawn)
     return Samples(responses.benchmark, disclosure, has_texts=any(question.stem for question in questions), questions=questions)

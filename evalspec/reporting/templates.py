@@ -28,7 +28,7 @@ def make_environment(documents: Documents) -> Environment:
         finalize=finalize,
         trim_blocks=True,
         lstrip_blocks=True,
-        keep_trailing_newline=False,
+        optimized=False,  # each template is rendered once: optimising it costs more than it saves
     )
     environment.globals["number"] = _number_printer(documents)
     environment.globals["length"] = _length_printer(documents)

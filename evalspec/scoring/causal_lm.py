@@ -112,7 +112,9 @@ def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"
             output_loading_info=True,
         )
     except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
-        raise ScoringError(f"model '{model}' cannot be loaded from '{folder.name}': {(str(error).strip() or type(error).__name__).splitlines()[0]}") from error
+        raise ScoringError(
+            f"model '{model}' cannot be loaded from '{folder.name}': {(str(error).strip() or type(error).__name__).splitlines()[0]}"
+        ) from error
     wrong = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     if wrong:
         raise ScoringError(
@@ -172,7 +174,8 @@ def _position_style(model: Any) -> Literal["per_row", "shared", "all"]:  # Any: 
 
 def _vocabulary(tokenizer: Any, model: str, config: dict[str, Any]) -> Vocabulary:  # Any: a transformers tokenizer; the schema of each architecture
     def tokenize(texts: list[str]) -> list[list[int]]:
-        return [list(ids) for ids in tokenizer(texts, add_special_tokens=False, truncation=False, verbose=False)["input_ids"]]
+        ids = tokenizer(texts, add_special_tokens=False, verbose=False, return_attention_mask=False, return_token_type_ids=False)["input_ids"]
+        return [list(row) for row in ids]
 
     try:
         prefix = learn_prefix(tokenize(["x"])[0], tokenizer("x")["input_ids"])

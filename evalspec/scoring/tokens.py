@@ -18,6 +18,9 @@ Tokenize = Callable[[list[str]], list[list[int]]]
 CLINGING = ("\n", "(", "[", "*", '"', "'", "`")
 """Endings of a prompt after which an answer follows without a space."""
 
+SAME_ENDING = 32
+"""Characters that two prompts must end with in common for one check of all letters to hold for both: more than any token is long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
@@ -59,17 +62,16 @@ def learn_prefix(plain: Sequence[int], full: Sequence[int]) -> tuple[int, ...]:
 def encode_work(work: BenchmarkWork, vocabulary: Vocabulary) -> EncodedWork:
     """Return the ids of every question; raises ScoringError for what the tokenizer or the model's context cannot carry."""
     contexts, leads = zip(*(split_prompt(question.prompt) for question in work.questions), strict=True)
+    tried = _tried_answers(work, contexts)
     context_ids = vocabulary.tokenize(list(contexts))
-    texts = [lead + answer for question, lead in zip(work.questions, leads, strict=True) for answer in question.answers]
-    whole_ids = iter(vocabulary.tokenize([context + text for context, text in _paired(work.questions, contexts, texts)]))
-    letters: dict[str, int] = {}
+    whole_ids = iter(vocabulary.tokenize([c + lead + answer for c, lead, some in zip(contexts, leads, tried, strict=True) for answer in some]))
+    letters: dict[str, int] | None = {} if work.scoring.method == "letter" else None
     encoded = []
-    for question, ids in zip(work.questions, context_ids, strict=True):
-        whole = [next(whole_ids) for _ in question.answers]
-        endings = _answer_ids(question, ids, whole, vocabulary.model, letters if work.scoring.method == "letter" else None)
+    for question, ids, some in zip(work.questions, context_ids, tried, strict=True):
+        endings = _answer_ids(question, ids, {answer: next(whole_ids) for answer in some}, vocabulary.model, letters)
         encoded.append(_rows(vocabulary.prefix, ids, endings))
     _refuse_too_long(work, encoded, vocabulary)
-    return EncodedWork(tuple(encoded), tuple(sorted(letters.items())))
+    return EncodedWork(tuple(encoded), tuple(sorted((letters or {}).items())))
 
 
 def split_prompt(prompt: str) -> tuple[str, str]:
@@ -83,27 +85,34 @@ def split_prompt(prompt: str) -> tuple[str, str]:
     return context, spaces or ("" if context.endswith(CLINGING) else " ")
 
 
-def _paired(questions: Sequence[AskedQuestion], contexts: Sequence[str], texts: Sequence[str]) -> list[tuple[str, str]]:
-    repeated = [context for question, context in zip(questions, contexts, strict=True) for _ in question.answers]
-    return list(zip(repeated, texts, strict=True))
+def _tried_answers(work: BenchmarkWork, contexts: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return which answers are tokenised behind each prompt: all, but of letters only the first where a prompt with the same ending had them all."""
+    if work.scoring.method == "option":
+        return [question.answers for question in work.questions]
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    tried = []
+    for question, context in zip(work.questions, contexts, strict=True):
+        ending = (context[-SAME_ENDING:], question.answers)
+        tried.append(question.answers[:1] if ending in seen else question.answers)
+        seen.add(ending)
+    return tried
 
 
 def _answer_ids(
-    question: AskedQuestion, context: list[int], whole: list[list[int]], model: str, letters: dict[str, int] | None
+    question: AskedQuestion, context: list[int], whole: dict[str, list[int]], model: str, letters: dict[str, int] | None
 ) -> list[tuple[int, ...]]:
     """Return each answer's ids; with `letters`, each must be one id, the same for every question and no other letter's."""
-    endings = []
-    for number, (answer, ids) in enumerate(zip(question.answers, whole, strict=True), start=1):
-        ending = tuple(ids[len(context) :])
-        joined = ids[: len(context)] != context
+    for number, (answer, ids) in enumerate(whole.items(), start=1):
+        ending, joined = ids[len(context) :], ids[: len(context)] != context
         if letters is None:
             _check_option(question, number, model, joined=joined, empty=not answer.strip() or (not ending and not joined))
         elif joined or len(ending) != 1 or letters.setdefault(answer, ending[0]) != ending[0]:
             raise _no_letter(question, answer, model)
-        endings.append(ending)
-    if letters is not None and len(set(letters.values())) < len(letters):
+    if letters is None:
+        return [tuple(whole[answer][len(context) :]) for answer in question.answers]
+    if len(set(letters.values())) < len(letters):
         raise _no_letter(question, "/".join(letters), model)
-    return endings
+    return [(letters[answer],) for answer in question.answers]
 
 
 def _check_option(question: AskedQuestion, number: int, model: str, *, joined: bool, empty: bool) -> None:

@@ -129,7 +129,7 @@ def as_floats(name: str, values: ArrayLike) -> FloatArray:
     """
     try:
         array = np.asarray(values, dtype=np.float64)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers without gaps: {error}") from error
     missing = int(array.size - np.isfinite(array).sum())
     if missing:

@@ -12,8 +12,7 @@ from scipy.special import betainc, betaincinv, betaln, xlog1py, xlogy
 from evalspec.statistics.arguments import FloatArray, bisect, require_fraction
 from evalspec.statistics.differences import PairedCounts
 from evalspec.statistics.proportions import Interval
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
+from evalspec.statistics.quadrature import gauss_legendre
 
 
 def fay_lumbard(counts: PairedCounts, *, level: float = 0.95) -> Interval:
@@ -66,6 +65,9 @@ class _Lopsided:
         """Probability that the difference lies at or below ``limit``."""
         if self.counts.only_first == 0:
             return float(self._discordance_at_least(np.array([-limit]))[0]) if limit < 0.0 else 1.0
+        if limit < 0.0 and self.counts.discordant == self.counts.questions:
+            # No question agrees, so the upper confidence distribution of the discordance is the point 1.
+            return float(betainc(self.counts.only_first, self.counts.only_second + 1.0, 0.5 * (1.0 + limit)))
         share, weights = self._shares(0.0, 0.5) if limit < 0.0 else self._shares(0.5, 1.0)
         advantage = np.maximum(np.abs(2.0 * share - 1.0), 1e-300)
         if limit < 0.0:
@@ -79,9 +81,10 @@ class _Lopsided:
         high = min(high, 1.0 - float(betaincinv(b, a, 1e-14)))
         if high <= low:
             return np.zeros(1), np.zeros(1)
-        share = 0.5 * (high + low) + 0.5 * (high - low) * _NODES
+        rule = gauss_legendre(low, high)
+        share = rule.points
         density = np.exp(xlogy(a - 1.0, share) + xlog1py(b - 1.0, -share) - betaln(a, b))
-        return share, 0.5 * (high - low) * _WEIGHTS * density
+        return share, rule.weights * density
 
     def _discordance_at_least(self, value: FloatArray) -> FloatArray:
         """Upper confidence distribution Beta(m + 1, n - m), which makes a negative difference as negative as it may be."""

@@ -190,7 +190,7 @@ def sidak_critical_value(comparisons: int, *, alpha: float = 0.05) -> float:
 def _p_values(p_values: ArrayLike) -> FloatArray:
     try:
         p = np.asarray(p_values, dtype=np.float64)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"p_values must be numbers without gaps: {error}") from error
     if p.ndim != 1:
         raise ValueError(f"p_values must be one-dimensional; got shape {p.shape}")

@@ -9,9 +9,8 @@ import numpy as np
 from scipy.special import betainc, betaincinv, betaln, xlog1py, xlogy
 
 from evalspec.statistics.differences import PairedCounts
+from evalspec.statistics.quadrature import gauss_legendre
 from evalspec.statistics.unpaired import TwoSamples
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
 
 
 def probability_better(counts: PairedCounts, *, prior: float = 1.0) -> float:
@@ -65,9 +64,10 @@ def probability_better_independent(samples: TwoSamples, *, prior: float = 1.0) -
     if min(a1, b1) < 1.0:
         raise ValueError("a prior below 1 makes the density unbounded when a sample has no success or no failure")
     low, high = float(betaincinv(a1, b1, 1e-15)), 1.0 - float(betaincinv(b1, a1, 1e-15))
-    p = 0.5 * (high + low) + 0.5 * (high - low) * _NODES
+    rule = gauss_legendre(low, high)
+    p = rule.points
     density = np.exp(xlogy(a1 - 1.0, p) + xlog1py(b1 - 1.0, -p) - betaln(a1, b1))
-    return min(1.0, float(0.5 * (high - low) * _WEIGHTS @ (density * betainc(a2, b2, p))))
+    return min(1.0, float(rule.weights @ (density * betainc(a2, b2, p))))
 
 
 def _require_prior(prior: float) -> None:

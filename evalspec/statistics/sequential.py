@@ -17,10 +17,9 @@ from scipy.special import betaln, ndtr, ndtri
 
 from evalspec.statistics.arguments import FloatArray, bisect, require_count, require_fraction
 from evalspec.statistics.differences import PairedCounts
+from evalspec.statistics.quadrature import gauss_legendre
 
 Spending = Literal["obrien_fleming", "pocock"]
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(256)
 
 
 def type_1_inflation(looks: int, *, alpha: float = 0.05) -> float:
@@ -114,10 +113,11 @@ class _Walk:
         """Go on to ``time``, stop the paths outside the boundary, and give their probability."""
         stopped = self.exit(time, boundary)
         reach, spread = boundary * math.sqrt(time), math.sqrt(time - self.time)
-        places = reach * _NODES
+        rule = gauss_legendre(-reach, reach, count=256)
+        places = rule.points
         distance = (places[:, None] - self.places[None, :]) / spread
         density = np.exp(-0.5 * distance**2) @ self.masses / (spread * math.sqrt(2.0 * math.pi))
-        self.time, self.places, self.masses = time, places, reach * _WEIGHTS * density
+        self.time, self.places, self.masses = time, places, rule.weights * density
         return stopped
 
 

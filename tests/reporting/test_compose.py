@@ -166,7 +166,7 @@ def test_a_report_claims_nothing_that_it_cannot_know(kind: str, dossier: Dossier
 def test_what_the_study_leaves_out_is_called_not_stated(bare_dossier: Dossier) -> None:
     words = Page(compose(bare_dossier).html).words
     assert words.count("not stated") > 15
-    assert "no thresholds set" in words
+    assert "No thresholds set" in words
     assert "this report is not signed" in words
     assert "exploratory" in words
 

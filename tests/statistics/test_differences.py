@@ -10,6 +10,7 @@ from evalspec.statistics.differences import PairedCounts, newcombe_paired, only_
 from evalspec.statistics.exact_differences import fay_lumbard
 from evalspec.statistics.mcnemar import mcnemar_asymptotic, mcnemar_exact
 from evalspec.statistics.noninferiority import equivalence, noninferiority
+from evalspec.statistics.proportions import clopper_pearson
 from evalspec.statistics.unpaired import TwoSamples, miettinen_nurminen, newcombe_independent
 
 cell = st.integers(0, 60)
@@ -122,6 +123,12 @@ def test_a_matrix_of_pairs_needs_models_and_questions() -> None:
         only_first_matrix([1, 0])
     with pytest.raises(ValueError, match="exceed first_trials"):
         TwoSamples(3, 2, 1, 2)
+
+
+def test_when_no_question_agrees_the_exact_interval_is_that_of_the_share() -> None:
+    limits, share = fay_lumbard(PairedCounts(0, 3, 2, 0)), clopper_pearson(3, 5)
+    assert (limits.low, limits.high) == pytest.approx((2 * share.low - 1, 2 * share.high - 1), abs=1e-9)
+    assert fay_lumbard(PairedCounts(0, 0, 5, 0)).low == -1.0
 
 
 def test_a_correlation_without_spread_is_none() -> None:

@@ -84,6 +84,8 @@ def test_what_has_no_standard_error_is_refused() -> None:
         bernoulli_standard_error(1.2, 5)
     with pytest.raises(ValueError, match="repeats"):
         repeated_variance(VarianceSplit(0.1, 0.1), 0.5)
+    with pytest.raises(ValueError, match="must be numbers"):
+        mean_score(["a", "b"])
     with pytest.raises(ValueError, match="one-dimensional"):
         mean_score([[1, 0]])
     with pytest.raises(ValueError, match="degrees_of_freedom"):

@@ -48,7 +48,7 @@ def test_holm_is_never_kinder_than_the_methods_that_assume_dependence(raw: list[
     assert np.all(hochberg(raw) >= hommel(raw) - 1e-12)
 
 
-@pytest.mark.parametrize("wrong", [[0.01, float("nan")], [0.01, None], [1.5], [-0.1], [[0.1]]])
+@pytest.mark.parametrize("wrong", [[0.01, float("nan")], [0.01, None], ["a"], [1.5], [-0.1], [[0.1]]])
 def test_a_p_value_that_is_missing_or_impossible_is_refused(wrong: list[object]) -> None:
     for method in METHODS.values():
         with pytest.raises(ValueError, match="p_values"):

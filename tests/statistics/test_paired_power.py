@@ -152,7 +152,7 @@ def test_what_no_number_of_questions_can_do_is_refused() -> None:
         PairedVariance(-0.1)
     with pytest.raises(ValueError, match="repeats"):
         PairedVariance(0.1, first_repeats=0.5)
-    with pytest.raises(ValueError, match="between 0 and 0.5"):
+    with pytest.raises(ValueError, match=r"between 0 and 0\.5"):
         noninferiority_questions(0.2, 0.0, 0.05, alpha=0.5)
     with pytest.raises(ValueError, match="difference > -margin"):
         noninferiority_questions(0.2, -0.05, 0.05)
