@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from evalspec import __version__
-
-Verb = Callable[[argparse.Namespace, object], int]
+from evalspec.errors import UsageError
 
 DESCRIPTION = """Compile, run, sign and verify statistical studies of language models.
 
@@ -29,15 +29,24 @@ examples:
   evalspec verify reports/study --trust team.yaml --recompute"""
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are errors like all others, so that they too come as JSON where that is asked for."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
+        raise UsageError(message, hint=f"see {self.prog} --help")
+
+
 def parser(verbs: Mapping[str, Callable[..., int]]) -> argparse.ArgumentParser:
     """Return the parser of the command line; `verbs` are called with the options and the console."""
-    top = argparse.ArgumentParser(prog="evalspec", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    shape = argparse.RawDescriptionHelpFormatter
+    top = Parser(prog="evalspec", description=DESCRIPTION, epilog=EPILOG, formatter_class=shape, allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"evalspec {__version__}")
     _add_completion(top)
     commands = top.add_subparsers(dest="command", required=True, metavar="VERB")
 
     def add(name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = commands.add_parser(name, help=summary, description=summary, epilog=epilog, formatter_class=shape, allow_abbrev=False)
         command.add_argument("--json", action="store_true", help="print one JSON object for machines")
         command.set_defaults(verb=verbs[name])
         return command
@@ -48,7 +57,7 @@ def parser(verbs: Mapping[str, Callable[..., int]]) -> argparse.ArgumentParser:
         _study(add("plan", "print what will be scored, how long it takes and which gaps can be found", "example: evalspec plan study.yaml --json"))
     )
     _sealing(_machine(_study(add("run", "score, analyse, check, report and sign", "example: evalspec run study.yaml --key signer.p12"))))
-    _sealing(_machine(_target(add("report", "compose and sign the report of a finished run again", "example: evalspec report reports/study"))))
+    _sealing(_target(add("report", "compose and sign the report of a finished run again", "example: evalspec report reports/study")))
     _verify(add("verify", "check that a report is intact and who signed it, offline", VERIFY_EPILOG))
     _keygen(add("keygen", "make a signing key", "example: evalspec keygen --organisation 'Example Lab' --out signer.p12 --trust team.yaml"))
     add("schema", "print the JSON Schema of the study language", "example: evalspec schema > evalspec.schema.json")
@@ -118,7 +127,6 @@ def _keygen(command: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)

@@ -6,49 +6,57 @@ Heavy stages are imported inside the verb that needs them, so that `evalspec --h
 from __future__ import annotations
 
 import argparse
-import getpass
 import json
 import os
 import shlex
 import sys
+import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from evalspec.arguments import parser
-from evalspec.console import Console
-from evalspec.errors import Diagnostic, EvalspecError, SigningError, StudyError, UsageError
+from evalspec.console import Console, counted, error_content
+from evalspec.errors import Diagnostic, EvalspecError, Interrupted, StoreError, StudyError, UsageError
 
 if TYPE_CHECKING:
     from evalspec.artifacts.base import JsonValue
     from evalspec.pipeline import Outcome
+    from evalspec.sealing import Seal
     from evalspec.settings import Settings
-    from evalspec.signing.keys import FileSigner
     from evalspec.signing.trust import Trust
-    from evalspec.tools import Seal
+    from evalspec.signing.verification import Verification
 
-PASSPHRASE_VARIABLE = "EVALSPEC_KEY_PASSPHRASE"  # noqa: S105 - the name of a variable, not a secret
-CHECKED_OUT = {"passed": 0, "failed": 1, None: 0}
-INTERRUPTED = 130
+CODES = {"passed": 0, "failed": 1, "inconclusive": 4, None: 0}
+COULD_NOT_BE_DONE = 3
 
 
 def run_and_exit() -> NoReturn:
-    """Run the command line and exit with its code."""
-    sys.exit(main(sys.argv[1:]))
+    """Run the command line and exit with its code; a bug shows its traceback and is never taken for a failed check, which is 1."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # the standard streams are text files
+    try:
+        code = main(sys.argv[1:])
+    except Exception:  # noqa: BLE001 - shown whole below
+        traceback.print_exc()
+        print("this is a bug in evalspec; please report it with the lines above", file=sys.stderr)  # noqa: T201
+        code = COULD_NOT_BE_DONE
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one verb and return its exit code; what a user can mend is printed, anything else is a bug and shows its traceback."""
-    options = parser(VERBS).parse_args(arguments)
-    console = Console(json=options.json, quiet=getattr(options, "quiet", False))
+    """Run one verb and return its exit code; what a user can mend is printed, anything else is a bug and is raised."""
+    console = Console(json="--json" in arguments, quiet="--quiet" in arguments)
     try:
+        options = parser(VERBS).parse_args(arguments)
         return int(options.verb(options, console))
     except EvalspecError as error:
-        console.error(error)
-        return error.exit_code
+        return _fail(console, error)
+    except OSError as error:
+        return _fail(console, StoreError(f"{error.filename or 'a file'}: {error.strerror or error}"))
     except KeyboardInterrupt:
-        console.note("stopped; every finished batch is kept, and the same command goes on from there")
-        return INTERRUPTED
+        return _fail(console, Interrupted("stopped", hint="every finished batch of a run is kept; the same command goes on from there"))
 
 
 def init(options: argparse.Namespace, console: Console) -> int:
@@ -65,10 +73,9 @@ def init(options: argparse.Namespace, console: Console) -> int:
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     study = folder / "study.yaml"
-    written = "\n".join(f"  {folder / name}" for name in files)
-    console.result(
-        {"written": [str(folder / name) for name in files]}, f"written:\n{written}\nnext:\n  evalspec validate {study}\n  evalspec run {study}"
-    )
+    written: list[JsonValue] = [str(folder / name) for name in files]
+    listed = "\n".join(f"  {name}" for name in written)
+    console.result({"written": written}, f"written:\n{listed}\nnext:\n  evalspec validate {study}\n  evalspec run {study}")
     return 0
 
 
@@ -78,24 +85,26 @@ def validate(options: argparse.Namespace, console: Console) -> int:
 
     sound = check(_study(options), _settings(options))
     study = sound.compiled.study
-    facts = {
-        "models": len(study.models),
-        "benchmarks": len(study.benchmarks),
-        "analyses": len(study.analyses),
-        "checks": len(study.thresholds.checks) if study.thresholds else 0,
-    }
+    checks = study.thresholds.checks if study.thresholds else ()
     for error in sound.absent:
         console.note(f"not looked at: {error}")
-    counted = ", ".join(f"{count} {name}" for name, count in facts.items())
-    absent: list[JsonValue] = [error.diagnostics[0].message for error in sound.absent]
     content: dict[str, JsonValue] = {
         "study": str(options.study),
         "valid": True,
         "study_sha256": study.source_sha256,
-        "not_looked_at": absent,
-        **facts,
+        "not_looked_at": [error.diagnostics[0].message for error in sound.absent],
+        "models": len(study.models),
+        "benchmarks": len(study.benchmarks),
+        "analyses": len(study.analyses),
+        "checks": len(checks),
     }
-    console.result(content, f"{options.study}: valid ({counted})")
+    parts = (
+        counted(len(study.models), "model"),
+        counted(len(study.benchmarks), "benchmark"),
+        counted(len(study.analyses), "analysis", "analyses"),
+        counted(len(checks), "check"),
+    )
+    console.result(content, f"{options.study}: valid ({', '.join(parts)})")
     return 0
 
 
@@ -120,9 +129,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     study, settings, out = _study(options), _settings(options), options.out or _default_folder(options.study)
     seal = _seal(options, settings, console, out)
-    command = shlex.join(["evalspec", "run", str(options.study)])
-    outcome = pipeline.run(study, out, settings, seal_with=seal, command=command, progress=console.progress)
-    return _conclude(outcome, console)
+    budget = [] if options.token_budget is None else ["--token-budget", str(options.token_budget)]
+    command = shlex.join(["evalspec", "run", str(study), *budget])
+    return _conclude(pipeline.run(study, out, settings, seal_with=seal, command=command, progress=console.progress), seal, console)
 
 
 def report(options: argparse.Namespace, console: Console) -> int:
@@ -133,7 +142,8 @@ def report(options: argparse.Namespace, console: Console) -> int:
     folder = options.out or (target if target.is_dir() else _default_folder(target))
     if not folder.is_dir():
         raise UsageError(f"there is no run directory {folder}", hint=f"run the study first: evalspec run {target}")
-    return _conclude(pipeline.report(folder, settings, seal_with=_seal(options, settings, console, folder)), console)
+    seal = _seal(options, settings, console, folder)
+    return _conclude(pipeline.report(folder, settings, seal_with=seal), seal, console)
 
 
 def verify(options: argparse.Namespace, console: Console) -> int:
@@ -147,9 +157,9 @@ def verify(options: argparse.Namespace, console: Console) -> int:
     checked = verify_pdf(target, trust) if target.is_file() else verify_folder(target, trust)
     lines, code, content = [checked.describe()], int(checked.exit_code), json.loads(checked.model_dump_json(exclude={"statement"}))
     if options.recompute:
-        recomputed, recomputed_code = _recompute(options, checked.outcome)
-        lines.append(recomputed["text"])
-        content["recomputation"] = recomputed
+        state, text, recomputed_code = _recompute(target, checked)
+        lines.append(text)
+        content["recomputation"] = {"state": state, "text": text}
         code = recomputed_code if code in {0, 4} and recomputed_code else code
     console.result({**content, "exit_code": code}, "\n".join(lines))
     return code
@@ -157,12 +167,13 @@ def verify(options: argparse.Namespace, console: Console) -> int:
 
 def keygen(options: argparse.Namespace, console: Console) -> int:
     """Make a signing key."""
+    from evalspec.sealing import new_passphrase
     from evalspec.signing.keys import make_key, write_key
     from evalspec.signing.trust import TrustedSigner, write_trust
 
     if options.out.exists():
         raise UsageError(f"{options.out} exists; a key is never overwritten", hint="name another file with --out")
-    passphrase = None if options.no_passphrase else _new_passphrase()
+    passphrase = None if options.no_passphrase else new_passphrase()
     key = make_key(options.organisation, years=options.years)
     write_key(options.out, key, passphrase)
     if options.trust:
@@ -188,18 +199,13 @@ def schema(_options: argparse.Namespace, console: Console) -> int:
 
 def doctor(options: argparse.Namespace, console: Console) -> int:
     """Say what is installed, what is missing and how to get it."""
-    from evalspec.doctor import examine
+    from evalspec.doctor import describe, examine
 
     settings = _settings(options)
     found = examine(cache=settings.cache, key=settings.key)
-    rows = []
-    for entry in found:
-        rows.append(f"{'ok' if entry.present else 'MISSING':<8}{entry.name:<14}{entry.found}")
-        if not entry.present:
-            rows.append(f"{'':<8}{'':<14}needed to {entry.needed_for}" + (f": {entry.remedy}" if entry.remedy else ""))
-    present = all(entry.present for entry in found)
-    console.result({"complete": present, "examined": [entry.to_json() for entry in found]}, "\n".join(rows))
-    return 0 if present else 3
+    complete = all(entry.present or entry.optional for entry in found)
+    console.result({"complete": complete, "examined": [entry.to_json() for entry in found]}, describe(found))
+    return 0 if complete else COULD_NOT_BE_DONE
 
 
 VERBS = {
@@ -227,9 +233,9 @@ def _default_folder(study: Path) -> Path:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    """Return options over evalspec.toml over defaults; the environment is read here and nowhere else."""
+    """Return options over evalspec.toml over defaults; the environment is read here, and for a new key's passphrase, and nowhere else."""
     from evalspec.language.paths import find_root
-    from evalspec.settings import Settings, find_file, read_settings
+    from evalspec.settings import PASSPHRASE_VARIABLE, Settings, find_file, read_settings
 
     study: Path = getattr(options, "study", None) or Path("study.yaml")
     hub = os.environ.get("HF_HUB_CACHE") or str(Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface") / "hub")
@@ -240,46 +246,10 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _seal(options: argparse.Namespace, settings: Settings, console: Console, out: Path) -> Seal:
-    """Return the key to sign with; without one, a throw-away key whose public part is written beside the run directory."""
-    from evalspec.signing.keys import FileSigner, make_key
-    from evalspec.signing.trust import TrustedSigner, write_trust
-    from evalspec.tools import Seal
+    from evalspec.sealing import seal_from
 
-    if settings.key is not None and not options.throwaway_key:
-        signer = _load_key(settings.key, settings.passphrase)
-        if signer.note:
-            console.note(f"warning: {signer.note}")
-        return Seal(signer, TrustedSigner.of(signer.certificate).name)
-    key = make_key("evalspec throw-away key", years=1)
-    trust = settings.trust_out or out.with_name(f"{out.name}.trust.yaml")
-    trust.parent.mkdir(parents=True, exist_ok=True)
-    trust.unlink(missing_ok=True)
-    write_trust(trust, (TrustedSigner.of(key.certificate),))
-    console.note(f"signing with a throw-away key; its public part is in {trust}. For a key of your own: evalspec keygen --help")
-    return Seal(FileSigner(key.private, key.certificate), "evalspec throw-away key", throw_away=True)
-
-
-def _load_key(path: Path, passphrase: str | None) -> FileSigner:
-    """Read the signing key; ask for the passphrase where one is needed, none was given and there is somebody to ask."""
-    from evalspec.signing.keys import load_signer
-
-    try:
-        return load_signer(path, passphrase)
-    except SigningError:
-        if passphrase is not None or not path.is_file() or not sys.stdin.isatty():
-            raise
-    return load_signer(path, getpass.getpass(f"passphrase of {path}: "))
-
-
-def _new_passphrase() -> str:
-    if given := os.environ.get(PASSPHRASE_VARIABLE):
-        return given
-    if not sys.stdin.isatty():
-        raise UsageError("a key needs a passphrase", hint=f"set {PASSPHRASE_VARIABLE}, or give --no-passphrase for a key that is protected otherwise")
-    first = getpass.getpass("passphrase for the new key: ")
-    if not first or first != getpass.getpass("once more: "):
-        raise UsageError("the two passphrases differ or are empty", hint="nothing was written; try again")
-    return first
+    chosen = replace(settings, key=None) if options.throwaway_key else settings
+    return seal_from(chosen, out, warn=lambda text: console.note(f"warning: {text}"))
 
 
 def _trust(options: argparse.Namespace) -> Trust:
@@ -294,33 +264,47 @@ def _trust(options: argparse.Namespace) -> Trust:
     return Trust()
 
 
-def _recompute(options: argparse.Namespace, outcome: str) -> tuple[dict[str, object], int]:
+def _recompute(folder: Path, checked: Verification) -> tuple[str, str, int]:
+    """Return what came of recomputing, in a word and in lines, and the exit code that follows from it."""
+    if checked.outcome == "altered":
+        return "not_recomputable", "not recomputed: the content is not as it was signed", COULD_NOT_BE_DONE
     from evalspec import pipeline
-    from evalspec.signing.verify import verify as verify_folder
 
-    if outcome != "intact":
-        return {"state": "not_recomputable", "text": "not recomputed: the content is not as it was signed"}, 3
-    found = pipeline.recompute(options.target, verify_folder(options.target, _trust(options)))
+    found = pipeline.recompute(folder, checked)
     texts = {
         "recomputed": "recomputed: findings and verdict follow from the recorded responses",
         "differs": "\n".join(map(str, found.divergences)),
         "not_recomputable": f"not recomputable: {found.why}",
     }
-    return {"state": found.state, "text": texts[found.state]}, {"recomputed": 0, "differs": 1, "not_recomputable": 3}[found.state]
+    return found.state, texts[found.state], {"recomputed": 0, "differs": 1, "not_recomputable": COULD_NOT_BE_DONE}[found.state]
 
 
-def _conclude(outcome: Outcome, console: Console) -> int:
-    """Print the outcome of every check and where the report is; return the exit code of DESIGN."""
-    verdict, folder = outcome.verdict, outcome.folder
-    rows = [f"{result.outcome:<13}{result.check.id} ({result.benchmark}): {result.why}" for result in verdict.checks]
-    overall = f"verdict: {verdict.overall}" if verdict.overall else "verdict: none (the study sets no thresholds)"
-    pages = f"report: {folder / 'report.html'}" + (f" and {folder / 'report.pdf'}" if (folder / "report.pdf").is_file() else "")
-    content = {"verdict": verdict.overall, "folder": str(folder), "checks": [json.loads(result.model_dump_json()) for result in verdict.checks]}
-    if outcome.fault is not None:
-        console.error(outcome.fault)
-        console.note(f"everything but the PDF was written to {folder} and signed; run `evalspec report {folder}` after installing it")
-        return outcome.fault.exit_code
-    console.result(content, "\n".join([*rows, overall, pages, f"verify it: evalspec verify {folder} --trust TRUST_FILE"]))
-    if verdict.overall == "inconclusive":
-        return 0 if verdict.inconclusive == "warn" else 4
-    return CHECKED_OUT[verdict.overall]
+def _conclude(outcome: Outcome, seal: Seal, console: Console) -> int:
+    """Print the outcome of every check, where the report is and how it is verified; return the exit code of DESIGN."""
+    from evalspec.gating import describe
+
+    verdict, folder, fault = outcome.verdict, outcome.folder, outcome.fault
+    trust = seal.public.file if seal.public else None
+    pages = " and ".join(str(folder / name) for name in ("report.html", "report.pdf") if (folder / name).is_file())
+    content: dict[str, JsonValue] = {
+        "verdict": verdict.overall,
+        "checks": [json.loads(result.model_dump_json()) for result in verdict.checks],
+        "folder": str(folder),
+        "trust": str(trust) if trust else None,
+    }
+    if fault is not None:
+        content.update(error_content(fault))
+    console.result(content, f"{describe(verdict)}\nreport: {pages}\nverify it: evalspec verify {folder} --trust {trust or 'TRUST_FILE'}")
+    if trust is not None:
+        console.note(f"signed with a throw-away key; its public part is in {trust}. For a key of your own: evalspec keygen --help")
+    if fault is not None:
+        if not console.json:
+            console.error(fault)
+        console.note(f"everything but the PDF was written to {folder} and signed; `evalspec report {folder}` makes the rest once that is mended")
+        return fault.exit_code
+    return 0 if verdict.overall == "inconclusive" and verdict.inconclusive == "warn" else CODES[verdict.overall]
+
+
+def _fail(console: Console, error: EvalspecError) -> int:
+    console.error(error)
+    return error.exit_code

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 import time
 import unicodedata
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 REDRAW_SECONDS = 0.2
 PLAIN_STEPS = 10
+FEW = 20
+"""Units below which a step shows neither rate nor remaining time."""
 
 
 @dataclass(slots=True)
@@ -27,13 +31,14 @@ class Console:
     json: bool = False
     quiet: bool = False
     _started: dict[str, tuple[float, int]] = field(default_factory=dict)
+    _shown: tuple[str, int, int] = ("", -1, -1)
     _drawn: float = 0.0
     _open: bool = False
 
     def result(self, content: Mapping[str, JsonValue], text: str) -> None:
         """Print the result of a verb: `content` as JSON when asked for, else `text`."""
         self._close()
-        print(json.dumps(content, indent=2, ensure_ascii=False) if self.json else printable(text))
+        _print(json.dumps(content, indent=2) if self.json else printable(text))
 
     def note(self, text: str) -> None:
         """Print a remark to stderr."""
@@ -45,36 +50,61 @@ class Console:
         """Print every diagnostic of an error; as a JSON object on stdout when asked for."""
         self._close()
         if self.json:
-            faults: list[JsonValue] = [_fault(diagnostic) for diagnostic in error.diagnostics]
-            print(json.dumps({"error": type(error).__name__, "exit_code": error.exit_code, "diagnostics": faults}, indent=2, ensure_ascii=False))
+            _print(json.dumps(error_content(error), indent=2))
             return
         for diagnostic in error.diagnostics:
             prefix = "" if diagnostic.location else "error: "
             print(printable(f"{prefix}{diagnostic}"), file=sys.stderr)
         if len(error.diagnostics) > 1:
-            print(f"{len(error.diagnostics)} faults", file=sys.stderr)
+            print(counted(len(error.diagnostics), "fault"), file=sys.stderr)
 
     def progress(self, progress: Progress) -> None:
         """Show how far a step is, with rate and remaining time: one moving line on a terminal, about ten lines elsewhere."""
-        if self.quiet or self.json:
+        if progress.warning:
+            self.note(f"warning: {progress.warning}")
+        if self.quiet or self.json or not progress.total:
             return
         now = time.monotonic()
-        started, first = self._started.setdefault(progress.stage, (now, progress.done))
-        finished = progress.done >= progress.total
+        started, first = self._started.get(progress.stage, (now, progress.done))
+        if progress.done == first:
+            started = now  # before the first result the time goes into loading, which says nothing about the rate
+        self._started[progress.stage] = started, first
+        line, finished = _line(progress, now - started, first), progress.done >= progress.total
         if sys.stderr.isatty():
-            if now - self._drawn < REDRAW_SECONDS and not finished:
-                return
-            self._drawn, self._open = now, not finished
-            print(f"\r\x1b[2K{_line(progress, now - started, first)}", end="\n" if finished else "", file=sys.stderr, flush=True)
-        elif finished or progress.done * PLAIN_STEPS // max(1, progress.total) != (progress.done - 1) * PLAIN_STEPS // max(1, progress.total):
-            print(_line(progress, now - started, first), file=sys.stderr, flush=True)
+            if now - self._drawn >= REDRAW_SECONDS or finished:
+                self._drawn, self._open = now, not finished
+                print(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}", end="\n" if finished else "", file=sys.stderr, flush=True)
+        elif self._is_news(progress):
+            print(line, file=sys.stderr, flush=True)
         if finished:
             self._started.pop(progress.stage, None)
+
+    def _is_news(self, progress: Progress) -> bool:
+        """Whether a tenth more is done, or something other than counting goes on, such as loading a model."""
+        stage, tenth, done = self._shown
+        now = progress.stage, progress.done * PLAIN_STEPS // progress.total, progress.done
+        news = (stage, tenth) != now[:2] or done == progress.done
+        self._shown = now if news else (stage, tenth, progress.done)
+        return news
 
     def _close(self) -> None:
         if self._open:
             print(file=sys.stderr)
             self._open = False
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "check"), counted(2, "analysis", "analyses")
+    ('1 check', '2 analyses')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def error_content(error: EvalspecError) -> dict[str, JsonValue]:
+    """Return an error as a JSON object."""
+    return {"error": type(error).__name__, "exit_code": error.exit_code, "diagnostics": [_fault(diagnostic) for diagnostic in error.diagnostics]}
 
 
 def printable(text: str) -> str:
@@ -90,6 +120,8 @@ def _line(progress: Progress, seconds: float, first: int) -> str:
     rate = (progress.done - first) / seconds if seconds > 0 else 0.0
     left = f", {_duration((progress.total - progress.done) / rate)} left" if rate and progress.done < progress.total else ""
     speed = f", {rate:,.0f} {progress.unit}/s" if rate >= 1 else ""
+    if progress.total < FEW:
+        left = speed = ""
     note = f"  {printable(progress.note)}" if progress.note else ""
     return f"{progress.stage:<9}{share:>5.0%}  {progress.done:,}/{progress.total:,} {progress.unit}{speed}{left}{note}"
 
@@ -109,3 +141,11 @@ def _fault(diagnostic: Diagnostic) -> dict[str, JsonValue]:
         "line": place.line if place else None,
         "column": place.column if place else None,
     }
+
+
+def _print(text: str) -> None:
+    """Print to stdout; a reader who has gone, as after `| head`, ends nothing and changes no exit code."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

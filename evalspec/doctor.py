@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from evalspec.artifacts.base import JsonValue
+from evalspec.reporting.pdf import is_loadable, missing_libraries
 
 DISTRIBUTION = "evalspec-compiler"
 EXTRAS = {"score": ("torch", "transformers", "safetensors"), "report": ("weasyprint", "pyhanko", "fontTools")}
 PURPOSES = {"score": "score models on this machine", "report": "render and seal the PDF"}
-PANGO_LIBRARIES = ("libgobject-2.0.so.0", "libpango-1.0.so.0", "libpangoft2-1.0.so.0", "libharfbuzz.so.0", "libharfbuzz-subset.so.0")
 PANGO_REMEDY = "Debian and Ubuntu: apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0; macOS: brew install pango"
 TOOLS = {"openssl": "check a seal without evalspec", "pdfsig": "check the PDF's signature without evalspec (package poppler-utils)"}
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """One thing that was looked at; `needed_for` says what does not work without it."""
+    """One thing that was looked at; `needed_for` says what does not work without it, `optional` that nothing of evalspec's own does."""
 
     name: str
     present: bool
     found: str
     needed_for: str
     remedy: str | None = None
+    optional: bool = False
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the examination as a JSON object."""
@@ -50,9 +50,19 @@ def examine(*, cache: Path, key: Path | None) -> tuple[Examination, ...]:
     )
 
 
+def describe(found: Iterable[Examination]) -> str:
+    """Return what was found, one line each, and what to do about whatever is missing."""
+    rows = []
+    for entry in found:
+        rows.append(f"{'ok' if entry.present else 'absent' if entry.optional else 'MISSING':<8}{entry.name:<14}{entry.found}")
+        if not entry.present:
+            rows.append(f"{'':<22}needed to {entry.needed_for}" + (f": {entry.remedy}" if entry.remedy else ""))
+    return "\n".join(rows)
+
+
 def _python() -> Examination:
     present = sys.version_info >= (3, 11)
-    return Examination("python", present, sys.version.split()[0], "everything", None if present else "install Python 3.11 or newer")
+    return Examination("python", present, sys.version.split()[0], "run at all", None if present else "install Python 3.11 or newer")
 
 
 def _library(module: str, extra: str) -> Examination:
@@ -69,36 +79,27 @@ def _version(module: str) -> str:
 
 
 def _pango() -> Examination:
-    missing = [name for name in PANGO_LIBRARIES if not _loads(name)]
+    missing = missing_libraries(is_loadable)
     found = "found" if not missing else "not found: " + ", ".join(missing)
     return Examination("pango", not missing, found, PURPOSES["report"], PANGO_REMEDY if missing else None)
-
-
-def _loads(library: str) -> bool:
-    try:
-        ctypes.CDLL(library)
-    except OSError:
-        return False
-    return True
 
 
 def _tools() -> Iterator[Examination]:
     for tool, purpose in TOOLS.items():
         path = shutil.which(tool)
-        yield Examination(tool, path is not None, path or "not found", purpose, None if path else f"install {tool} from your system's packages")
+        remedy = None if path else f"install {tool} from your system's packages"
+        yield Examination(tool, path is not None, path or "not found", purpose, remedy, optional=True)
 
 
 def _cache(folder: Path) -> Examination:
     nearest = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     present = os.access(nearest, os.W_OK)
-    return Examination(
-        "cache folder", present, str(folder), "keeping scored batches", None if present else f"make {nearest} writable or give --cache"
-    )
+    return Examination("cache folder", present, str(folder), "keep scored batches", None if present else f"make {nearest} writable or give --cache")
 
 
 def _key(path: Path) -> Examination:
     if not path.is_file():
-        return Examination("signing key", present=False, found=f"{path}: no such file", needed_for="signing", remedy=f"evalspec keygen --out {path}")
+        return Examination("signing key", present=False, found=f"{path}: no such file", needed_for="sign", remedy=f"evalspec keygen --out {path}")
     private = not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     remedy = None if private else f"chmod 600 {path}"
-    return Examination("signing key", private, str(path) if private else f"{path} can be read by others", "signing", remedy)
+    return Examination("signing key", private, str(path) if private else f"{path} can be read by others", "sign", remedy)

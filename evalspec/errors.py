@@ -96,3 +96,9 @@ class MissingLibrary(EvalspecError):
 
 class SigningError(EvalspecError):
     """A key cannot be read or made, or a signature cannot be made or checked."""
+
+
+class Interrupted(EvalspecError):
+    """Somebody stopped the command, as with Ctrl-C."""
+
+    exit_code = 130

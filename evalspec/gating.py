@@ -75,6 +75,12 @@ def limit_of(check: Check) -> Limit:
     raise ValueError(f"check {check.id!r} sets no limit")
 
 
+def describe(verdict: Verdict) -> str:
+    """Return the outcome of every check, and the verdict last, in plain lines."""
+    rows = [f"{result.outcome:<13}{result.check.id} ({result.benchmark}): {result.why}" for result in verdict.checks]
+    return "\n".join([*rows, f"verdict: {verdict.overall}" if verdict.overall else "verdict: none, because the study sets no thresholds"])
+
+
 def _benchmarks(check: Check, request: AnalysisRequest) -> tuple[str, ...]:
     return (check.benchmark,) if check.benchmark else request.benchmarks
 

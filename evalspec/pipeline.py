@@ -166,4 +166,3 @@ def recompute(folder: Path, verification: Verification) -> Recomputation:
         return Recomputation("not_recomputable", why=f"no analysis of the kind {missing[0]!r} is installed here")
     findings = analyse(responses, protocol, catalogue(), responses_sha256=sha256_hex(content[RESPONSES]))
     return compare(recorded, (findings, gate(findings, protocol.thresholds)), catalogue())
-

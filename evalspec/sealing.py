@@ -11,11 +11,10 @@ from pathlib import Path
 
 from evalspec.errors import SigningError, UsageError
 from evalspec.protocols import Signer
-from evalspec.settings import Settings
+from evalspec.settings import PASSPHRASE_VARIABLE, Settings
 from evalspec.signing.keys import FileSigner, load_signer, make_key
 from evalspec.signing.trust import TrustedSigner, read_trust, write_trust
 
-PASSPHRASE_VARIABLE = "EVALSPEC_KEY_PASSPHRASE"  # noqa: S105 - the name of a variable, not a secret
 THROW_AWAY = "evalspec throw-away key"
 
 

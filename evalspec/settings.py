@@ -13,6 +13,7 @@ from evalspec.artifacts.protocol import BatchRule
 from evalspec.errors import Diagnostic, Location, UsageError
 
 FILE_NAME = "evalspec.toml"
+PASSPHRASE_VARIABLE = "EVALSPEC_KEY_PASSPHRASE"  # noqa: S105 - the name of a variable, not a secret
 
 
 @dataclass(frozen=True, slots=True)

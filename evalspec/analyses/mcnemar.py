@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -19,6 +19,9 @@ from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.study import ModelId, Proportion
 from evalspec.protocols import Analysis, Axes, Comparison, Context
+
+if TYPE_CHECKING:
+    from evalspec.statistics.all_pairs import PairedTables
 
 Test = Literal["exact", "mid_p"]
 Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]
@@ -96,7 +99,9 @@ def compute(responses: Responses, options: McnemarOptions, _context: Context) ->
     """Return every comparison of the family with its adjusted p-value."""
     order = {benchmark.benchmark: _order(benchmark) for benchmark in responses.benchmarks}
     rows = [
-        _row(benchmark, options, pair) for benchmark in responses.benchmarks for pair in _pairs(options, benchmark.models, order[benchmark.benchmark])
+        row
+        for benchmark in responses.benchmarks
+        for row in _rows(benchmark, options, tuple(_pairs(options, benchmark.models, order[benchmark.benchmark])))
     ]
     return McnemarResult(
         test=options.test,
@@ -177,43 +182,52 @@ def _pairs(options: McnemarOptions, models: tuple[str, ...], order: tuple[str, .
             yield from options.pairs
 
 
-def _row(benchmark: BenchmarkResponses, options: McnemarOptions, pair: tuple[str, str]) -> McnemarRow:
-    from evalspec.statistics.differences import PairedCounts, paired_difference, tango
-    from evalspec.statistics.mcnemar import mcnemar_exact, mcnemar_mid_p
+def _rows(benchmark: BenchmarkResponses, options: McnemarOptions, pairs: Sequence[tuple[str, str]]) -> Iterator[McnemarRow]:
+    """Return a row per pair, in their order; each pair is compared on the questions that both of its models have a score for."""
+    from evalspec.statistics.all_pairs import paired_tables
 
     scores = benchmark.settled()
-    first, second = (scores[benchmark.models.index(model)] for model in pair)
-    common = ~np.isnan(first) & ~np.isnan(second)
-    first, second = first[common], second[common]
-    empty = McnemarRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=int(common.sum()))
-    reason = _why_undefined(benchmark, np.concatenate([first, second]))
-    if reason:
-        return empty.model_copy(update={"undefined": reason})
-    counts = PairedCounts.from_scores(first, second)
-    test, interval = mcnemar_exact(counts, level=options.level), tango(counts, level=options.level)
-    return empty.model_copy(
-        update={
-            "both": counts.both,
-            "only_first": counts.only_first,
-            "only_second": counts.only_second,
-            "neither": counts.neither,
-            "difference": paired_difference(counts),
-            "low": interval.low,
-            "high": interval.high,
-            "p_value": test.p_value,
-            "p_mid": mcnemar_mid_p(counts),
-            "log10_p": test.log10_p_value,
-            "odds_ratio": test.odds_ratio,
-        }
-    )
+    binary = np.all((scores == 0) | (scores == 1) | np.isnan(scores), axis=1)
+    places = {model: place for place, model in enumerate(benchmark.models)}
+    first, second = (np.array([places[pair[side]] for pair in pairs], dtype=np.int64) for side in (0, 1))
+    tables = paired_tables(scores == 1, ~np.isnan(scores), first, second)
+    reasons = [
+        _why_undefined(benchmark, questions, binary=yes) for questions, yes in zip(tables.questions, binary[first] & binary[second], strict=True)
+    ]
+    numbers = _numbers(tables.chosen(np.array([reason is None for reason in reasons], dtype=np.bool_)), options.level)
+    for pair, questions, reason in zip(pairs, tables.questions, reasons, strict=True):
+        row = McnemarRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=int(questions), undefined=reason)
+        yield row if reason else row.model_copy(update=next(numbers))
 
 
-def _why_undefined(benchmark: BenchmarkResponses, scores: np.ndarray) -> str | None:
-    if not scores.size:
+def _numbers(tables: PairedTables, level: float) -> Iterator[dict[str, float | None]]:
+    """Test comparisons of 0/1 scores all at once, and give the numbers of each one's row."""
+    from evalspec.statistics.all_pairs import compare_tables
+
+    found = compare_tables(tables, level=level)
+    columns = {
+        "both": tables.both,
+        "only_first": tables.only_first,
+        "only_second": tables.only_second,
+        "neither": tables.neither,
+        "difference": found.difference,
+        "low": found.low,
+        "high": found.high,
+        "p_value": found.p_value,
+        "p_mid": found.p_mid,
+        "log10_p": found.log10_p,
+    }
+    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
+        row = dict(zip(columns, values, strict=True))
+        yield {**row, "odds_ratio": row["only_first"] / row["only_second"] if row["only_second"] else None}
+
+
+def _why_undefined(benchmark: BenchmarkResponses, questions: int, *, binary: bool) -> str | None:
+    if not questions:
         return NO_COMMON
     if np.ptp(benchmark.weights) > 0:
         return WEIGHTED
-    return None if np.all((scores == 0) | (scores == 1)) else NOT_BINARY
+    return None if binary else NOT_BINARY
 
 
 def _adjusted(rows: list[McnemarRow], options: McnemarOptions) -> Iterator[McnemarRow]:

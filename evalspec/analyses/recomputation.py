@@ -45,7 +45,7 @@ def compare(recorded: tuple[Findings, Verdict], recomputed: tuple[Findings, Verd
     """Return where recorded findings and verdict differ from recomputed ones beyond each analysis's own tolerance."""
     divergences = [
         *_between_findings(recorded[0], recomputed[0], catalogue),
-        *_differences("verdict.json", "", _without_parent(recorded[1]), _without_parent(recomputed[1]), _loosest(recorded[0], catalogue)),
+        *_differences("verdict.json", "", _without_parent(recorded[1]), _without_parent(recomputed[1]), _loosest(recomputed[0], catalogue)),
     ]
     return Recomputation("differs" if divergences else "recomputed", tuple(divergences))
 
@@ -57,7 +57,8 @@ def _between_findings(recorded: Findings, recomputed: Findings, catalogue: Catal
     if len(old_parts) != len(new_parts):
         yield Divergence("findings.json", "/findings", len(old_parts), len(new_parts))
         return
-    for index, (finding, pair) in enumerate(zip(recorded.findings, zip(old_parts, new_parts, strict=True), strict=True)):
+    # The recomputed finding's kind is one that is installed; the recorded one can say anything.
+    for index, (finding, pair) in enumerate(zip(recomputed.findings, zip(old_parts, new_parts, strict=True), strict=True)):
         yield from _differences("findings.json", f"/findings/{index}", *pair, catalogue[finding.request.kind].tolerance)
 
 

@@ -19,7 +19,8 @@ from evalspec.artifacts.findings import Estimate, Finding
 from evalspec.artifacts.report import Figure
 from evalspec.artifacts.study import AnalysisRequest
 from evalspec.protocols import AnyAnalysis
-from evalspec.reporting.dossier import Dossier, Placed, documents_of
+from evalspec.reporting.documents import Placed
+from evalspec.reporting.dossier import Dossier, documents_of
 from evalspec.reporting.figures import Chart
 from evalspec.reporting.limits import limitations, main_limitations
 from evalspec.reporting.samples import draw_samples

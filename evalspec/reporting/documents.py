@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from evalspec.artifacts.base import JsonValue
 
-__all__ = ["Documents", "Place", "pointer_key"]
+__all__ = ["Documents", "Place", "Placed", "place_all", "pointer_key"]
+
+ItemT = TypeVar("ItemT")
 
 DEFAULT_FILE = "findings.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Generic[ItemT]):
+    """A part of a document and the address at which it stands."""
+
+    item: ItemT
+    at: str
+
+
+def place_all(items: Iterable[ItemT], at: str) -> tuple[Placed[ItemT], ...]:
+    """Return every entry of an array with its own address; `at` is the array's."""
+    return tuple(Placed(item, f"{at}/{index}") for index, item in enumerate(items))
 
 
 @dataclass(frozen=True, slots=True)

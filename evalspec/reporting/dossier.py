@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.protocol import Protocol
@@ -16,17 +15,7 @@ from evalspec.artifacts.verdict import Verdict
 from evalspec.protocols import Catalogue
 from evalspec.reporting.documents import Documents
 
-__all__ = ["Dossier", "Placed", "SignerNote", "documents_of"]
-
-ItemT = TypeVar("ItemT")
-
-
-@dataclass(frozen=True, slots=True)
-class Placed(Generic[ItemT]):
-    """A part of an artifact and the address at which its numbers stand."""
-
-    item: ItemT
-    at: str
+__all__ = ["Dossier", "SignerNote", "documents_of"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ Width = Literal["wide", "narrow"]
 REFERENCE_HEIGHT = 16
 GROUP_HEIGHT = 26
 GROUP_GAP = 8
+WIDEST_LABELS = 340
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +133,11 @@ class _Drawing:
         self._narrow = width == "narrow"
         self._width = 360 if self._narrow else 760
         longest = max((len(row.label) for row in content.rows), default=0)
-        self._left = 8.0 if self._narrow else min(280.0, max(96.0, longest * CHARACTER_WIDTH + 18))
+        beside = longest * CHARACTER_WIDTH + 18
+        self._above = self._narrow or beside > WIDEST_LABELS
+        self._left = 8.0 if self._above else max(96.0, beside)
         self._right = self._width - (14.0 if self._narrow else 28.0)
-        self._row_height = 40 if self._narrow else 27
+        self._row_height = 40 if self._above else 27
         self._ticks = self._choose_ticks()
         self._signed = self._ticks[0] < 0 or any(reference.value == 0 for reference in content.references)
 
@@ -176,8 +179,8 @@ class _Drawing:
     def _row(self, row: Row, y: float) -> list[str]:
         colour, band = (MUTED, MUTED_BAND) if row.muted else (ACCENT, ACCENT_BAND)
         look = Words(fill=SOFT if row.muted else INK, halo=self._narrow)
-        centre = y + (28 if self._narrow else self._row_height / 2)
-        baseline, room = (y + 15, float(self._width)) if self._narrow else (centre + 4.5, self._left - 10)
+        centre = y + (28 if self._above else self._row_height / 2)
+        baseline, room = (y + 15, float(self._width)) if self._above else (centre + 4.5, self._left - 10)
         parts = [words(0, baseline, row.label, look, room=room)]
         if row.low is not None and row.high is not None:
             parts.append(line((self._x(row.low), centre), (self._x(row.high), centre), band, width=7, look=' stroke-linecap="round"'))

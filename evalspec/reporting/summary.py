@@ -7,7 +7,8 @@ from itertools import groupby
 
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.verdict import CheckResult
-from evalspec.reporting.dossier import Dossier, Placed
+from evalspec.reporting.documents import Placed, place_all
+from evalspec.reporting.dossier import Dossier
 from evalspec.reporting.numbers import DEFAULT_DECIMALS, decimals_apart, decimals_of
 
 __all__ = ["CheckView", "Comparisons", "Level", "Overview", "check_views", "overview", "placed_estimates"]
@@ -70,9 +71,7 @@ class CheckView:
 def placed_estimates(dossier: Dossier) -> tuple[Placed[Estimate], ...]:
     """Return every estimate of the findings with its address."""
     return tuple(
-        Placed(estimate, f"/findings/{outer}/estimates/{inner}")
-        for outer, finding in enumerate(dossier.findings.findings)
-        for inner, estimate in enumerate(finding.estimates)
+        placed for index, finding in enumerate(dossier.findings.findings) for placed in place_all(finding.estimates, f"/findings/{index}/estimates")
     )
 
 

@@ -13,7 +13,7 @@ from jinja2 import BaseLoader, Environment, FileSystemLoader, StrictUndefined, T
 from markupsafe import Markup, escape
 
 from evalspec.reporting.characters import finalize
-from evalspec.reporting.documents import Documents, pointer_key
+from evalspec.reporting.documents import Documents, place_all, pointer_key
 from evalspec.reporting.numbers import DEFAULT_DECIMALS, Style, decimals_from_interval, decimals_of, format_number
 
 __all__ = ["asset", "make_environment", "section_template", "templates_folder"]
@@ -35,6 +35,7 @@ def make_environment(documents: Documents) -> Environment:
     environment.globals["asset"] = asset
     environment.globals["decimals_of"] = decimals_of
     environment.filters["key"] = pointer_key
+    environment.filters["placed"] = place_all
     environment.filters["words"] = lambda name: str(name).replace("_", " ")
     return environment
 

@@ -22,26 +22,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evalspec.artifacts.work import EncodedQuestion
 from evalspec.errors import ScoringError
+from evalspec.scoring.arithmetic import Float32Head, describe, products
 from evalspec.scoring.checkpoint import context_length, read_config
 from evalspec.scoring.tokens import Vocabulary, learn_prefix
 
 OLDEST_TRANSFORMERS = (5, 3)
-
-
-class Float32Head(nn.Module):
-    """A linear head whose product is taken in float32, whatever the body's precision.
-
-    Bfloat16 logits have steps of 0.125 between 16 and 32, so that different answers often tie by rounding alone.
-    """
-
-    def __init__(self, head: nn.Linear) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(head.weight.detach().float(), requires_grad=False)
-        self.bias = None if head.bias is None else nn.Parameter(head.bias.detach().float(), requires_grad=False)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """Return float32 logits."""
-        return nn.functional.linear(hidden.float(), self.weight, self.bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +46,7 @@ class CausalLM:
         width = int(targets.step.max()) + 1
         last = torch.tensor([len(row) - 1 for row in rows])[:, None]
         kept = torch.minimum(torch.from_numpy(targets.start)[:, None] + torch.arange(width), last)
-        with torch.inference_mode():
+        with torch.inference_mode(), products(self.model, self.model.dtype):
             logits = self._logits(_padded(rows), kept)
             normaliser = torch.logsumexp(logits, dim=-1)
             row, step, ids = (torch.from_numpy(index).to(logits.device) for index in (targets.row, targets.step, targets.ids))
@@ -124,27 +109,13 @@ def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"
         )
     loaded.eval().to(device)
     head = _use_float32_head(loaded)
-    return CausalLM(_vocabulary(tokenizer, model, config), loaded, head, str(loaded.dtype).removeprefix("torch."), _position_style(loaded))
+    return CausalLM(_vocabulary(tokenizer, model, config), loaded, head, describe(loaded, loaded.dtype), _position_style(loaded))
 
 
 def _refuse_old_transformers() -> None:
     """Before 5.3 a nested configuration could run code of its own (CVE-2026-5241), and 4.x reads the rope settings of 5.x checkpoints wrongly."""
     if tuple(int(part) for part in transformers.__version__.split(".")[:2]) < OLDEST_TRANSFORMERS:
         raise ScoringError(f"transformers {transformers.__version__} is too old; 5.3 or newer is needed", hint="install the extra `score` again")
-
-
-def settle_arithmetic(threads: int | None) -> None:
-    """Ask torch for the same bits from run to run: deterministic kernels, no TF32, a fixed number of threads."""
-    torch.use_deterministic_algorithms(True)
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    if threads is not None:
-        torch.set_num_threads(threads)
-
-
-def threads_in_use() -> int:
-    """Return how many threads torch computes with."""
-    return torch.get_num_threads()
 
 
 def versions() -> dict[str, str]:

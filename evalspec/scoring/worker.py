@@ -72,7 +72,8 @@ class ModelRun:
         order, folder = self._order, Path(self._order.folder)
         self._tell(WorkerEvent(kind="loading", model=order.model))
         try:
-            from evalspec.scoring.causal_lm import load, settle_arithmetic  # noqa: PLC0415 - torch is loaded only when there is something to score
+            from evalspec.scoring.arithmetic import settle_arithmetic  # noqa: PLC0415 - as below
+            from evalspec.scoring.causal_lm import load  # noqa: PLC0415 - torch is loaded only when there is something to score
         except ModuleNotFoundError as error:
             raise ScoringError(f"scoring needs the library '{error.name}', which is not installed", hint="install the extra `score`") from error
         verify_files(folder, order.identity)
@@ -105,7 +106,8 @@ class ModelRun:
         return EncodedWork(tuple(by_digest[question.sha256] for question in questions), whole.letters)
 
     def _session(self, encoded: EncodedWork, plan: Plan) -> SessionRecord:
-        from evalspec.scoring.causal_lm import threads_in_use, versions  # noqa: PLC0415 - as above
+        from evalspec.scoring.arithmetic import threads_in_use  # noqa: PLC0415 - as above
+        from evalspec.scoring.causal_lm import versions  # noqa: PLC0415 - as above
 
         return SessionRecord(
             questions=len(encoded.questions),

@@ -132,8 +132,8 @@ def mcnemar_p(only_first: ArrayLike, only_second: ArrayLike, *, variant: Variant
     """
     fewer, more = _ordered(only_first, only_second)
     # The mid-p-value leaves out half of the probability of the observed split, in each of the two tails.
-    second = fewer if variant == "exact" else fewer - 1
-    doubled = cumulative(fewer, fewer + more, 0.5) + cumulative(second, fewer + more, 0.5)
+    tail = cumulative(fewer, fewer + more, 0.5)
+    doubled = 2.0 * tail if variant == "exact" else tail + cumulative(fewer - 1, fewer + more, 0.5)
     return np.asarray(np.clip(doubled, SMALLEST_P, 1.0))
 
 
@@ -148,22 +148,23 @@ def mcnemar_exact_log10_p(only_first: ArrayLike, only_second: ArrayLike) -> Floa
     fewer, more = _ordered(only_first, only_second)
     p = mcnemar_p(fewer, more, variant="exact")
     logs = np.asarray(np.log10(p))
-    for place in np.ndindex(p.shape):
-        if p[place] <= 1e-290:
-            logs[place] = _log10_small_tail(int(fewer[place]), int(fewer[place] + more[place]))
-    return np.asarray(logs)
+    small = p <= 1e-290
+    if small.any():
+        logs[small] = _log10_small_tails(fewer[small], fewer[small] + more[small])
+    return logs
 
 
-def _log10_small_tail(count: int, trials: int) -> float:
-    """Sum P(X = count), P(X = count - 1), ... from its largest term down, in logarithms; doubled."""
-    largest = float(log_choose(trials, count)) - trials * math.log(2.0)
-    series = 0.0
-    if count:
-        # Successive ratios only shrink, so terms beyond e**-40 of the first add nothing to a double.
-        needed = math.ceil(40.0 / math.log((trials - count + 1) / count)) + 1
-        index = count - np.arange(min(count, needed), dtype=np.float64)
-        series = float(np.exp(np.cumsum(np.log(index) - np.log(trials - index + 1.0))).sum())
-    return (largest + math.log1p(series) + math.log(2.0)) / math.log(10.0)
+def _log10_small_tails(count: IntArray, trials: IntArray) -> FloatArray:
+    """Sum P(X = count), P(X = count - 1), ... from the largest term down, in logarithms; doubled."""
+    largest = log_choose(trials, count) - trials * math.log(2.0)
+    term, series = np.ones(count.shape), np.zeros(count.shape)
+    left = count.astype(np.float64)
+    # Successive ratios only shrink, and in a tail this small they are below 1: the sum converges geometrically.
+    while term.max() > 1e-18:
+        term = term * left / (trials - left + 1.0)
+        series += term
+        left = np.maximum(left - 1.0, 0.0)
+    return np.asarray((largest + np.log1p(series) + math.log(2.0)) / math.log(10.0))
 
 
 def mcnemar_asymptotic(counts: PairedCounts) -> ChiSquare:

@@ -45,13 +45,22 @@ class ResponsesHeader(Artifact):
 
 
 def withheld(responses: Responses, protocol: Protocol) -> Responses:
-    """Return the responses without choices and log-probabilities where a benchmark discloses nothing: beside the score they tell the key."""
+    """Return the responses without what would disclose more of a benchmark's questions than it allows.
+
+    Where nothing is disclosed, choices and log-probabilities go, and how often each letter was chosen: beside the scores they tell the key.
+    Where texts are not disclosed, the first token ids go: they spell the beginning of a question.
+    """
     hidden = {benchmark.id for benchmark in protocol.benchmarks if benchmark.disclosure == "none"}
+    wordless = {benchmark.id for benchmark in protocol.benchmarks if benchmark.disclosure != "full"}
 
     def reduced(entry: BenchmarkResponses) -> BenchmarkResponses:
         return replace(entry, choices=np.full_like(entry.choices, -1), logprobs=None) if entry.benchmark in hidden else entry
 
-    return replace(responses, benchmarks=tuple(reduced(entry) for entry in responses.benchmarks))
+    def silent(origin: Origin) -> Origin:
+        first_ids = () if origin.benchmark in wordless else origin.first_ids
+        return origin.model_copy(update={"first_ids": first_ids, "chosen": {} if origin.benchmark in hidden else origin.chosen})
+
+    return replace(responses, benchmarks=tuple(map(reduced, responses.benchmarks)), origins=tuple(map(silent, responses.origins)))
 
 
 def responses_to_parquet(responses: Responses) -> bytes:

@@ -66,7 +66,7 @@ class Recipe:
 
 
 RECIPES = (
-    Recipe("demo-small", "llama", 32, 1, 4, seed=101, steps=1600, learning_rate=6e-3),
+    Recipe("demo-small", "llama", 32, 1, 4, seed=101, steps=800, learning_rate=6e-3),
     Recipe("demo-mid", "llama", 64, 2, 4, seed=102, steps=2200, learning_rate=3e-3),
     Recipe("demo-mid-b", "llama", 64, 2, 4, seed=103, steps=2200, learning_rate=3e-3),
     Recipe("demo-large", "llama", 128, 3, 8, seed=104, steps=1000, learning_rate=2e-3),

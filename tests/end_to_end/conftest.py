@@ -36,6 +36,9 @@ class Spoken:
         return json.loads(self.out)
 
 
+Command = Callable[..., Spoken]
+
+
 def spawn(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Spoken:
     """Run a command as a process of its own."""
     done = subprocess.run(
@@ -56,7 +59,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 @pytest.fixture
-def evalspec(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Spoken]:
+def evalspec(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command in this process: the same `main`, without a new interpreter for each of many small questions."""
 
     def command(*arguments: str | Path, cwd: Path) -> Spoken:
@@ -73,7 +76,7 @@ def evalspec(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(scope="session")
-def process() -> Callable[..., Spoken]:
+def process() -> Command:
     """The command as a process of its own."""
     return spawn
 

@@ -36,7 +36,7 @@ SECTIONS = (
 )
 VOID = {"meta", "br", "link", "img", "hr", "input", "circle", "line"}
 
-# Words that would claim more than a report can know about itself (see the threat model in docs/).
+# Words that would claim more than a report can know about itself.
 FORBIDDEN = re.compile(
     r"complian|conformant|certified|\bsafe\b|unbiased|tamper-proof|non-repudiation|no difference|bit for bit|uncontaminated|\bverified\b"
     r"|qualified electronic signature|\bproves?\b|\bproven\b|guarantee|\brank",

@@ -77,7 +77,7 @@ def test_planned_batches_give_what_a_plain_loop_gives(make: SimpleNamespace, fol
 @pytest.mark.parametrize("scoring", [LETTERS, OPTIONS], ids=["letter", "option"])
 def test_as_shipped_computes_the_body_as_stored_and_the_head_in_float32(make: SimpleNamespace, folder: Path, scoring: Any) -> None:
     scorer = causal_lm.load(folder, model="m", precision="as_shipped")
-    assert (scorer.dtype, scorer.head) == ("bfloat16", "float32 copy")
+    assert (scorer.dtype.split(",")[0], scorer.head) == ("bfloat16", "float32 copy")
     asked = work(make, scoring, 6)
     encoded = encode_work(asked, scorer.vocabulary)
     rows = [
@@ -86,8 +86,10 @@ def test_as_shipped_computes_the_body_as_stored_and_the_head_in_float32(make: Si
         for answer in one.answers
     ]
     values = np.array([scorer.logprobs([row])[0][0] for row in rows]).reshape(6, 4)
-    # Both read rows of the same length, one at a time, so that even bfloat16 rounds alike.
-    np.testing.assert_allclose(values, one_at_a_time(folder, asked, "as_shipped"), atol=1e-4)
+    # Both read rows of the same length, one at a time: bfloat16 rounds alike but where a processor without 16-bit units sums in another order.
+    expected = one_at_a_time(folder, asked, "as_shipped")
+    np.testing.assert_allclose(values, expected, atol=1e-4 if scorer.dtype == "bfloat16" else 0.3)
+    assert np.median(np.abs(values - expected)) < 0.02 < np.median(np.abs(values - one_at_a_time(folder, asked, "float32")))
 
 
 def test_every_way_of_asking_for_few_positions_gives_the_same(make: SimpleNamespace, llama: Path) -> None:

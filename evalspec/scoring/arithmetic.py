@@ -1,0 +1,84 @@
+"""In which arithmetic does torch compute, and is it the same from run to run?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+_PRODUCTS: frozenset[Callable[..., Any]] = frozenset(
+    {nn.functional.linear, torch.addmm, torch.matmul, torch.bmm, torch.baddbmm, Tensor.matmul, Tensor.__matmul__}
+)
+
+
+class Float32Head(nn.Module):
+    """A linear head whose product is taken in float32, whatever the body's precision.
+
+    Bfloat16 logits have steps of 0.125 between 16 and 32, so that different answers often tie by rounding alone.
+    """
+
+    def __init__(self, head: nn.Linear) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(head.weight.detach().float(), requires_grad=False)
+        self.bias = None if head.bias is None else nn.Parameter(head.bias.detach().float(), requires_grad=False)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Return float32 logits."""
+        return nn.functional.linear(hidden.float(), self.weight, self.bias)
+
+
+class RoundedProducts(TorchFunctionMode):
+    """Within it, products of 16-bit matrices are summed in float32 and rounded once, as processors with 16-bit matrix units do.
+
+    Without such units torch multiplies 16-bit matrices about ten times more slowly than float32 ones, to the same results but for rare last bits.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Widen the operands of a product, and round its result back; leave every other function alone."""
+        del types
+        given = dict(kwargs or {})
+        if func not in _PRODUCTS or not isinstance(args[0], Tensor) or args[0].dtype not in (torch.bfloat16, torch.float16):
+            return func(*args, **given)
+        return func(*map(_widened, args), **{name: _widened(value) for name, value in given.items()}).to(args[0].dtype)
+
+
+def products(model: nn.Module, dtype: torch.dtype) -> AbstractContextManager[object]:
+    """Return the context in which a model on this dtype multiplies at a bearable speed."""
+    return RoundedProducts() if _lacks_units(next(model.parameters()).device, dtype) else nullcontext()
+
+
+def describe(model: nn.Module, dtype: torch.dtype) -> str:
+    """Return the arithmetic in words: the precision, and whether products are taken in float32."""
+    name = str(dtype).removeprefix("torch.")
+    return f"{name}, products summed in float32 and rounded" if _lacks_units(next(model.parameters()).device, dtype) else name
+
+
+def settle_arithmetic(threads: int | None) -> None:
+    """Ask torch for the same bits from run to run: deterministic kernels, no TF32, a fixed number of threads."""
+    torch.use_deterministic_algorithms(True)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def threads_in_use() -> int:
+    """Return how many threads torch computes with."""
+    return torch.get_num_threads()
+
+
+def _lacks_units(device: torch.device, dtype: torch.dtype) -> bool:
+    if device.type != "cpu" or dtype not in (torch.bfloat16, torch.float16):
+        return False
+    supported = torch.ops.mkldnn._is_mkldnn_bf16_supported if dtype is torch.bfloat16 else torch.ops.mkldnn._is_mkldnn_fp16_supported  # noqa: SLF001 - torch offers no public question for it
+    return not supported()
+
+
+def _widened(value: Any) -> Any:  # Any: an argument of a torch function
+    return value.float() if isinstance(value, Tensor) and value.is_floating_point() else value

@@ -1,0 +1,265 @@
+"""Which of many models differ?  Every pair at once, with the same numbers that the functions for one pair give.
+
+Assumption and null hypotheses are those of `evalspec.statistics.mcnemar` and `evalspec.statistics.differences`: questions are
+independent, and under the null hypothesis either model is as likely to be the only one that is right. Counts come from matrix
+products over blocks of questions, statistics from blocks of distinct tables, so that memory does not grow with the number of pairs
+beyond the results themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evalspec.statistics.arguments import FloatArray, IntArray, require_binary, require_counts, two_sided_z
+from evalspec.statistics.binomials import cumulative
+from evalspec.statistics.differences import EDGE
+from evalspec.statistics.mcnemar import SMALLEST_P, mcnemar_exact_log10_p
+from evalspec.statistics.multiplicity import holm
+
+_QUESTIONS_AT_ONCE = 1 << 12
+"""Questions in one matrix product: counts stay far below 2**24, where single precision stops being exact."""
+
+_TABLES_AT_ONCE = 1 << 14
+"""Distinct tables that are worked on together: their arrays fit a processor's cache."""
+
+_STEPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTables:
+    """The four paired counts of many comparisons, each of shape (K,)."""
+
+    both: IntArray
+    only_first: IntArray
+    only_second: IntArray
+    neither: IntArray
+
+    @property
+    def questions(self) -> IntArray:
+        """Questions of each comparison."""
+        return self.both + self.only_first + self.only_second + self.neither
+
+    def chosen(self, which: NDArray[np.bool_]) -> PairedTables:
+        """Return the comparisons that ``which``, of shape (K,), marks."""
+        return PairedTables(self.both[which], self.only_first[which], self.only_second[which], self.neither[which])
+
+
+@dataclass(frozen=True, slots=True)
+class PairedComparisons:
+    """What each of many comparisons shows: arrays of shape (K,); ``low`` and ``high`` are Tango's limits."""
+
+    difference: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    p_mid: FloatArray
+    log10_p: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class AllPairs:
+    """All M (M - 1) / 2 pairs, in the order of ``itertools.combinations``, by positions of the models.
+
+    ``p_adjusted`` is Holm's adjustment of the exact p-values over all of them.
+    """
+
+    first: IntArray
+    second: IntArray
+    tables: PairedTables
+    comparisons: PairedComparisons
+    p_adjusted: FloatArray
+
+
+def all_pairs(scores: ArrayLike, *, level: float = 0.95) -> AllPairs:
+    """Compare every two of M models: paired counts, exact and mid-p McNemar tests, Tango's intervals, Holm over all pairs.
+
+    Parameters
+    ----------
+    scores
+        0/1 scores of shape (M, Q), M at least 2.
+    level
+        Confidence level of each interval, for its own comparison alone.
+
+    Raises
+    ------
+    ValueError
+        When a score is missing or fractional, or there are fewer than two models or no questions.
+
+    References
+    ----------
+    As `mcnemar_exact`, `mcnemar_mid_p`, `tango` and `holm`.
+
+    Examples
+    --------
+    >>> pairs = all_pairs([[1, 1, 1, 0, 1, 1], [0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 1, 1]])
+    >>> pairs.tables.only_first, pairs.comparisons.p_value
+    (array([5, 0, 0]), array([0.0625, 1.    , 0.0625]))
+    """
+    correct = require_binary("scores", scores)
+    if correct.ndim != 2 or correct.shape[0] < 2 or correct.shape[1] < 1:
+        raise ValueError(f"scores must be (models, questions), at least 2 by 1; got shape {correct.shape}")
+    first, second = (index.astype(np.int64) for index in np.triu_indices(correct.shape[0], 1))
+    tables = paired_tables(correct, np.ones(correct.shape, dtype=np.bool_), first, second)
+    comparisons = compare_tables(tables, level=level)
+    return AllPairs(first, second, tables, comparisons, holm(comparisons.p_value))
+
+
+def paired_tables(correct: NDArray[np.bool_], present: NDArray[np.bool_], first: IntArray, second: IntArray) -> PairedTables:
+    """Count the four cells of the named pairs, each on the questions that both of its models answered.
+
+    Parameters
+    ----------
+    correct, present
+        Whether each answer is right, and whether there is one, of shape (M, Q).
+    first, second
+        Positions of the models of each pair, of shape (K,).
+
+    Raises
+    ------
+    ValueError
+        When the two matrices differ in shape.
+
+    Examples
+    --------
+    >>> right = np.array([[True, True, False], [False, True, True]])
+    >>> paired_tables(right, np.ones_like(right), np.array([0]), np.array([1]))
+    PairedTables(both=array([1]), only_first=array([1]), only_second=array([1]), neither=array([0]))
+    """
+    if correct.ndim != 2 or correct.shape != present.shape:
+        raise ValueError(f"correct and present must be of one shape, (models, questions); got {correct.shape} and {present.shape}")
+    models = correct.shape[0]
+    both, right, shared = (np.zeros((models, models)) for _ in range(3))
+    complete = bool(present.all())
+    for start in range(0, correct.shape[1], _QUESTIONS_AT_ONCE):
+        there = present[:, start : start + _QUESTIONS_AT_ONCE].astype(np.float32)
+        good = (correct[:, start : start + _QUESTIONS_AT_ONCE] & present[:, start : start + _QUESTIONS_AT_ONCE]).astype(np.float32)
+        both += good @ good.T
+        if not complete:
+            right += good @ there.T
+            shared += there @ there.T
+    if complete:
+        # Every question counts for every pair: the margins are the models' own totals.
+        right += both.diagonal()[:, None]
+        shared += correct.shape[1]
+    cells = (both[first, second], right[first, second], right[second, first], shared[first, second])
+    a, of_first, of_second, n = (np.rint(cell).astype(np.int64) for cell in cells)
+    return PairedTables(a, of_first - a, of_second - a, n - of_first - of_second + a)
+
+
+def compare_tables(tables: PairedTables, *, level: float = 0.95) -> PairedComparisons:
+    """Test and measure many comparisons; equal tables are worked on once.
+
+    Raises
+    ------
+    ValueError
+        When a comparison has no question, or for an impossible level.
+
+    Examples
+    --------
+    >>> article = PairedTables(np.array([1217]), np.array([219]), np.array([182]), np.array([382]))
+    >>> pair = compare_tables(article)
+    >>> pair.p_value.round(4), pair.low.round(6), pair.high.round(6)
+    (array([0.0721]), array([-0.001128]), array([0.038198]))
+    """
+    key = np.stack([tables.only_first, tables.only_second, tables.questions])
+    if key.size and key[2].min() < 1:
+        raise ValueError("each comparison needs at least 1 question")
+    distinct, place = _distinct(key)
+    columns = np.empty((5, distinct.shape[1]))
+    for start in range(0, distinct.shape[1], _TABLES_AT_ONCE):
+        block = slice(start, start + _TABLES_AT_ONCE)
+        b, c, n = distinct[:, block]
+        columns[:2, block] = tango_limits(b, c, n, level=level)
+        columns[2:, block] = _p_values(b, c)
+    low, high, p_value, p_mid, log10_p = columns[:, place]
+    return PairedComparisons((key[0] - key[1]) / key[2], low, high, p_value, p_mid, log10_p)
+
+
+def tango_limits(only_first: ArrayLike, only_second: ArrayLike, questions: ArrayLike, *, level: float = 0.95) -> FloatArray:
+    """Tango's limits of many paired differences, of shape (2, K): the lower ones, then the upper ones.
+
+    Parameters
+    ----------
+    only_first, only_second, questions
+        Discordant counts and sizes of the comparisons, of shape (K,).
+    level
+        Two-sided confidence level, in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        When counts are negative, fractional or exceed the questions, or for an impossible level.
+
+    References
+    ----------
+    Tango (1998), Stat. Med. 17, 891-908. The derivative of the restricted share follows from his quadratic.
+
+    Examples
+    --------
+    >>> tango_limits([219, 0], [182, 0], [2000, 40]).round(4)
+    array([[-0.0011, -0.0876],
+           [ 0.0382,  0.0876]])
+    """
+    b, c, n = (require_counts(name, values) for name, values in (("only_first", only_first), ("only_second", only_second), ("questions", questions)))
+    if b.size and (n.min() < 1 or (b + c - n).max() > 0):
+        raise ValueError("each comparison needs at least 1 question, and no more discordant ones than it has")
+    z, size = two_sided_z(level), b.size
+    # The upper limit is the lower limit of the comparison turned round.
+    lower = _lower_limits(np.concatenate([b, c]) / np.tile(n, 2), np.concatenate([c, b]) / np.tile(n, 2), z / np.sqrt(np.tile(n, 2)))
+    return np.stack([lower[:size], -lower[size:]])
+
+
+def _lower_limits(first: FloatArray, second: FloatArray, reach: FloatArray) -> FloatArray:
+    """Solve estimate - delta = reach * deviation(delta) for delta by Newton's method, halving its bracket where that leaves it."""
+    estimate = first - second
+    low, high = np.full(estimate.shape, -EDGE), np.maximum(np.minimum(estimate, EDGE), -EDGE)
+    guess = np.clip(estimate - reach * np.sqrt(first + second - estimate**2 + reach**2), low, high)
+    for _ in range(_STEPS):
+        value, slope = _excess(first, second, reach, guess)
+        low, high = np.where(value > 0.0, guess, low), np.where(value > 0.0, high, guess)
+        step = guess - value / slope
+        inside = (step > low) & (step < high)
+        refined = np.where(inside, step, 0.5 * (low + high))
+        done = bool(np.max(np.abs(refined - guess), initial=0.0) <= 1e-14)
+        guess = refined
+        if done:
+            break
+    return np.where(estimate <= -EDGE, -1.0, guess)
+
+
+def _excess(first: FloatArray, second: FloatArray, reach: FloatArray, delta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return how far the estimate exceeds what delta allows, and the slope of that in delta."""
+    slope_linear = 2.0 - first + second
+    linear = slope_linear * delta - first - second
+    constant = -second * delta * (1.0 - delta)
+    root = np.sqrt(np.maximum(linear * linear - 8.0 * constant, 0.0))
+    safe = np.maximum(root, 1e-300)
+    # The same two forms of one root as in `restricted_only_second`.
+    share = np.where(linear <= 0.0, (root - linear) / 4.0, -2.0 * constant / np.where(linear <= 0.0, 1.0, root + linear))
+    variance = np.maximum(2.0 * share + delta * (1.0 - delta), 0.0)
+    slope_share = ((linear * slope_linear + 4.0 * second * (1.0 - 2.0 * delta)) / safe - slope_linear) / 4.0
+    deviation = np.sqrt(variance)
+    slope = -1.0 - reach * (2.0 * slope_share + 1.0 - 2.0 * delta) / (2.0 * np.maximum(deviation, 1e-150))
+    return first - second - delta - reach * deviation, slope
+
+
+def _p_values(only_first: IntArray, only_second: IntArray) -> FloatArray:
+    """Exact p, mid-p and log10 of the exact p, of shape (3, K)."""
+    fewer, trials = np.minimum(only_first, only_second), only_first + only_second
+    tail = cumulative(fewer, trials, 0.5)
+    p_value = np.clip(2.0 * tail, SMALLEST_P, 1.0)
+    p_mid = np.clip(tail + cumulative(fewer - 1, trials, 0.5), SMALLEST_P, 1.0)
+    return np.stack([p_value, p_mid, mcnemar_exact_log10_p(only_first, only_second)])
+
+
+def _distinct(key: IntArray) -> tuple[IntArray, NDArray[np.intp]]:
+    """Return the distinct columns of (3, K), and where each column stands among them."""
+    size = int(key[2].max(initial=0)) + 1
+    if size > 1 << 20:
+        # Three such counts no longer fit one 64-bit key.
+        return key, np.arange(key.shape[1])
+    _, chosen, place = np.unique((key[0] * size + key[1]) * size + key[2], return_index=True, return_inverse=True)
+    return key[:, chosen], place

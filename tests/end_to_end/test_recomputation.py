@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evalspec import tools
+from evalspec.artifacts.findings import Findings
+from evalspec.signing.keys import load_signer
+from evalspec.signing.seal import seal
+from evalspec.store import RunDirectory
+
+if TYPE_CHECKING:
+    from tests.end_to_end.conftest import Command, Run
+
+
+def forge(run: Run, folder: Path, change: Callable[[Any], None]) -> None:
+    """Change the findings, make the verdict fit them and seal everything with the genuine key, as a lying signer would."""
+    shutil.copytree(run.folder, folder)
+    directory = RunDirectory(folder)
+    findings, verdict = json.loads(directory.read("findings.json")), directory.read_verdict()
+    change(findings)
+    forged = Findings.from_json(json.dumps(findings).encode())
+    directory.write_findings(forged)
+    directory.write_verdict(verdict.model_copy(update={"findings_sha256": forged.digest()}))
+    claim = tools.claim(directory.read_study(), directory.read_protocol(), directory.read_verdict(), directory.read_ledger())
+    seal(folder, load_signer(run.key, None), claim, pdf_skipped="not asked for")
+
+
+def test_intact_findings_are_recomputed(scored: Run, evalspec: Command) -> None:
+    spoken = evalspec("verify", scored.folder, "--trust", scored.trust, "--recompute", cwd=scored.workplace)
+    assert (spoken.code, spoken.out.splitlines()[-1]) == (0, "recomputed: findings and verdict follow from the recorded responses")
+
+
+def test_without_trust_recomputed_findings_stay_untrusted(recorded: Run, evalspec: Command) -> None:
+    spoken = evalspec("verify", recorded.folder, "--recompute", "--json", cwd=recorded.workplace)
+    assert (spoken.code, spoken.content["exit_code"], spoken.content["recomputation"]["state"]) == (4, 4, "recomputed")
+
+
+def raise_accuracy(findings: Any) -> None:
+    findings["findings"][0]["estimates"][0]["value"] += 0.05
+
+
+def rename_kind(findings: Any) -> None:
+    findings["findings"][0]["request"]["kind"] = "astrology"
+
+
+def drop_finding(findings: Any) -> None:
+    findings["findings"].clear()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (raise_accuracy, "differs by 0.05 at findings.json/findings/0/estimates/0/value: recorded 0.95"),
+        (rename_kind, "differs at findings.json/findings/0/request/kind"),
+        (drop_finding, "differs"),
+    ],
+)
+def test_a_lying_signer_is_found_by_recomputing(recorded: Run, tmp_path: Path, evalspec: Command, change: Callable[[Any], None], says: str) -> None:
+    forge(recorded, tmp_path / "forged", change)
+    assert evalspec("verify", "forged", "--trust", recorded.trust, cwd=tmp_path).code == 0
+    spoken = evalspec("verify", "forged", "--trust", recorded.trust, "--recompute", cwd=tmp_path)
+    assert (spoken.code, says in spoken.out) == (1, True), spoken.out
+
+
+def test_altered_content_is_not_recomputed(recorded: Run, tmp_path: Path, evalspec: Command) -> None:
+    shutil.copytree(recorded.folder, tmp_path / "copy")
+    (tmp_path / "copy" / "findings.json").write_text("{}")
+    spoken = evalspec("verify", "copy", "--trust", recorded.trust, "--recompute", cwd=tmp_path)
+    assert (spoken.code, "not recomputed: the content is not as it was signed" in spoken.out) == (1, True)
