@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,11 +19,17 @@ from evalspec.protocols import AnyAnalysis, Context
 from evalspec.reporting.templates import section_template
 
 
-def sample_responses(*, models: int = 4, questions: int = 120, seed: int = 1) -> Responses:
-    """Return made-up responses to two benchmarks, one with strata and some scores missing, for tests of analyses."""
+def sample_responses(*, models: int = 4, questions: int = 120, seed: int = 1, repeats: int = 1, clusters: int = 0) -> Responses:
+    """Return made-up responses to two benchmarks, for tests of analyses.
+
+    The first has strata and flagged questions, the second has scores missing; with `clusters`, the questions of the second come in as many.
+    """
     rng = np.random.default_rng(seed)
     names = tuple(f"model-{index}" for index in range(models))
-    benchmarks = tuple(_benchmark(rng, name, names, questions) for name in ("first", "second"))
+    benchmarks = tuple(_benchmark(rng, name, names, (questions, repeats)) for name in ("first", "second"))
+    if clusters:
+        labels = tuple(f"cluster-{index % clusters}" for index in range(questions))
+        benchmarks = (benchmarks[0], replace(benchmarks[1], clusters=labels))
     origins = tuple(
         Origin(model=model, benchmark=benchmark.benchmark, route="recorded", precision="as_shipped") for benchmark in benchmarks for model in names
     )
@@ -76,26 +83,26 @@ def _reordered(responses: Responses) -> Responses:
     for entry in responses.benchmarks:
         order = np.random.default_rng(7).permutation(len(entry.questions))
         turned.append(
-            BenchmarkResponses(
-                benchmark=entry.benchmark,
-                models=entry.models,
+            replace(
+                entry,
                 questions=tuple(entry.questions[index] for index in order),
                 subjects=tuple(entry.subjects[index] for index in order),
+                clusters=tuple(entry.clusters[index] for index in order) if entry.clusters else (),
+                flags=tuple(entry.flags[index] for index in order) if entry.flags else (),
                 weights=entry.weights[order],
                 scores=entry.scores[:, order],
                 reasons=entry.reasons[:, order],
                 choices=entry.choices[:, order],
                 logprobs=None if entry.logprobs is None else entry.logprobs[:, order],
-                missing=entry.missing,
-                strata=entry.strata,
             )
         )
     return Responses(benchmarks=tuple(turned), origins=responses.origins, protocol_sha256=responses.protocol_sha256)
 
 
-def _benchmark(rng: np.random.Generator, name: str, models: tuple[str, ...], questions: int) -> BenchmarkResponses:
-    ability, difficulty = rng.normal(size=(len(models), 1)), rng.normal(size=(1, questions))
-    scores = (rng.random((len(models), questions)) < 1 / (1 + np.exp(difficulty - ability))).astype(np.float64)
+def _benchmark(rng: np.random.Generator, name: str, models: tuple[str, ...], shape: tuple[int, int]) -> BenchmarkResponses:
+    questions, repeats = shape
+    ability, difficulty = rng.normal(size=(len(models), 1, 1)), rng.normal(size=(1, questions, 1))
+    scores = (rng.random((len(models), questions, repeats)) < 1 / (1 + np.exp(difficulty - ability))).astype(np.float64)
     reasons = np.zeros(scores.shape, dtype=np.int8)
     if name == "second":
         reasons[rng.random(scores.shape) < 0.02] = 2
@@ -106,10 +113,11 @@ def _benchmark(rng: np.random.Generator, name: str, models: tuple[str, ...], que
         questions=tuple(f"q{index:04d}" for index in range(questions)),
         subjects=tuple(f"subject-{index % 3}" for index in range(questions)),
         weights=np.ones(questions),
-        scores=scores[:, :, None],
-        reasons=reasons[:, :, None],
-        choices=np.full((*scores.shape, 1), -1, dtype=np.int16),
+        scores=scores,
+        reasons=reasons,
+        choices=np.full(scores.shape, -1, dtype=np.int16),
         logprobs=None,
         missing="wrong",
         strata=name == "first",
+        flags=tuple(("wrong key",) if index % 10 == 0 else () for index in range(questions)) if name == "first" else (),
     )

@@ -28,6 +28,8 @@ Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]
 Correction = Literal["holm", "none"]
 NOT_BINARY = "scores are not 0 or 1, and McNemar's test counts right and wrong answers"
 WEIGHTED = "the sample is weighted (equal allocation), and McNemar's test needs a sample in which every question counts the same"
+MOST_DRAWN = 100
+MOST_FORECAST = 50
 NO_COMMON = "the two models have no scored question in common"
 
 
@@ -142,11 +144,19 @@ def estimates(result: McnemarResult) -> tuple[Estimate, ...]:
 
 def plot(result: McnemarResult, axes: Axes) -> None:
     """Draw each difference with its interval around a line at zero; comparisons that are not separated are muted."""
-    axes.caption("Difference in accuracy of each pair, on the same questions, with the interval of that comparison alone.")
+    rows = _drawn(result.rows)
+    chosen = f"; only the {MOST_DRAWN} comparisons with the smallest p are drawn" if len(rows) < len(result.rows) else ""
+    axes.caption(f"Difference in accuracy of each pair, on the same questions, with the interval of that comparison alone{chosen}.")
     axes.scale("difference in accuracy", percent=True)
-    axes.reference(0.0, "no difference")
-    for row in result.rows:
+    axes.reference(0.0, "equal accuracy")
+    for row in rows:
         axes.interval(f"{row.first} − {row.second}", row.difference, row.low, row.high, group=row.benchmark, muted=not row.separated)
+
+
+def _drawn(rows: tuple[McnemarRow, ...]) -> tuple[McnemarRow, ...]:
+    """Return the rows that a figure has room for, in their order."""
+    by_evidence = sorted(range(len(rows)), key=lambda place: (rows[place].p_adjusted is None, rows[place].p_adjusted))
+    return tuple(rows[place] for place in sorted(by_evidence[:MOST_DRAWN]))
 
 
 def comparisons(options: McnemarOptions, models: Sequence[str], benchmarks: int) -> tuple[Comparison, ...]:
@@ -155,6 +165,9 @@ def comparisons(options: McnemarOptions, models: Sequence[str], benchmarks: int)
     labels = [f"{first} − {second}" for first, second in pairs]
     if options.family == "adjacent":
         labels = [f"neighbours {place} and {place + 1} by score" for place in range(1, len(models))]
+    if len(labels) > MOST_FORECAST:
+        # One forecast holds for all of them: they share alpha, test and discordance.
+        labels = [f"each of {len(pairs):,} pairs"]
     alpha = options.alpha / max(1, len(pairs) * benchmarks) if options.correction == "holm" else options.alpha
     return tuple(Comparison(label, alpha, options.test, options.discordance) for label in labels)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
-from evalspec.artifacts.study import AnalysisRequest, Disclosure, MissingRule, Sample, Scoring, Thresholds
+from evalspec.artifacts.study import AnalysisRequest, Disclosure, MissingRule, Sample, Scoring, Target, Thresholds
 
 
 class FileDigest(Artifact):
@@ -62,7 +62,16 @@ class DrawnQuestion(Artifact):
     id: str
     sha256: Digest
     subject: str | None = None
+    cluster: str | None = None
+    flags: tuple[str, ...] = ()
     weight: float = 1.0
+
+
+class Pool(Artifact):
+    """The questions that a sample speaks for where it speaks for no others: how many there are, in all and by subject."""
+
+    size: int
+    subjects: dict[str, int] = Field(default_factory=dict)
 
 
 class ProtocolBenchmark(Artifact):
@@ -76,10 +85,23 @@ class ProtocolBenchmark(Artifact):
     sample: Sample
     questions: tuple[DrawnQuestion, ...]
     strata: Literal["subject"] | None = None
+    clusters: Literal["subject", "cluster"] | None = None
+    target: Target = "super_population"
+    pool: Pool | None = Field(default=None, description="The source, where the target is this pool.")
     missing: MissingRule
     scoring: Scoring
     prompt: str = Field(description="The prompt template as used.")
     disclosure: Disclosure
+
+    def cluster_labels(self) -> tuple[str, ...]:
+        """Return the cluster of each drawn question, empty where no clusters are declared; raises ValueError where one has none."""
+        if self.clusters is None:
+            return ()
+        labels = tuple(question.subject if self.clusters == "subject" else question.cluster for question in self.questions)
+        known = tuple(label for label in labels if label is not None)
+        if len(known) < len(labels):
+            raise ValueError(f"benchmark {self.id!r} declares clusters, and {len(labels) - len(known)} of its questions have none")
+        return known
 
 
 class BatchRule(Artifact):

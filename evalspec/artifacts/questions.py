@@ -12,13 +12,19 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A multiple-choice question; `answer` is the index of the right choice."""
+    """A multiple-choice question; `answer` is the index of the right choice.
+
+    `cluster` names the group that it came in, such as a text that several questions are about; `flags` are known problems of it, such as a
+    wrong key. Both are said about the question and are no part of its digest.
+    """
 
     id: str
     stem: str
     choices: tuple[str, ...]
     answer: int
     subject: str | None = None
+    cluster: str | None = None
+    flags: tuple[str, ...] = ()
 
     @property
     def letter(self) -> str:
@@ -26,7 +32,7 @@ class Question:
         return LETTERS[self.answer]
 
     def digest(self) -> str:
-        """Return the SHA-256 over everything that the question consists of."""
+        """Return the SHA-256 over everything that is asked and how it is keyed."""
         return sha256_hex(canonical_json([self.id, self.stem, list(self.choices), self.answer, self.subject]))
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
-from evalspec.artifacts.study import MissingRule
+from evalspec.artifacts.protocol import Pool
+from evalspec.artifacts.study import MissingRule, SampleMethod
 
 
 class Reason(IntEnum):
@@ -58,6 +59,9 @@ class BenchmarkResponses:
     `scores` (M, Q, K) float64 in [0, 1], NaN where missing; `reasons` (M, Q, K) int8 says why (`Reason`);
     `choices` (M, Q, K) int16 is the index of the chosen option, -1 where unknown; `logprobs` (M, Q, C) float64 in nats, NaN where a
     question has fewer choices or the model has none, or None when no model has any; `weights` (Q,) average 1.
+    `strata` says that subjects are groups that the study asks about; `clusters` holds a label per question where the study declares clusters
+    and is empty where it does not; `flags` holds each question's known problems, or is empty where none is flagged; `sample` is how the
+    questions were drawn; `pool` is what they were drawn from where the study asks about that pool alone.
     Raises ValueError when shapes or values do not fit together.
     """
 
@@ -72,6 +76,10 @@ class BenchmarkResponses:
     logprobs: NDArray[np.float64] | None
     missing: MissingRule
     strata: bool = False
+    clusters: tuple[str, ...] = ()
+    flags: tuple[tuple[str, ...], ...] = ()
+    sample: SampleMethod = "all"
+    pool: Pool | None = None
 
     def __post_init__(self) -> None:
         m, q = len(self.models), len(self.questions)
@@ -113,6 +121,8 @@ def _check_shapes(responses: BenchmarkResponses, m: int, q: int) -> None:
         raise ValueError(f"logprobs must be ({m}, {q}, C); got {responses.logprobs.shape}")
     if responses.weights.shape != (q,) or len(responses.subjects) != q:
         raise ValueError(f"weights and subjects must have one entry for each of {q} questions")
+    if len(responses.clusters) not in (0, q) or len(responses.flags) not in (0, q):
+        raise ValueError(f"clusters and flags must be empty or have one entry for each of {q} questions")
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,8 @@ class FieldNames(Artifact):
     choices: Text | None = None
     answer: Text | None = None
     subject: Text | None = None
+    cluster: Text | None = None
+    flags: Text | None = None
 
 
 DuplicateChoices = Annotated[
@@ -168,12 +170,14 @@ class SampleIds(Artifact):
 
 
 Sample = Annotated[SampleAll | SampleSimple | SampleStratified | SampleIds, Field(discriminator="method")]
+SampleMethod = Literal["all", "simple", "stratified", "ids"]
 
 
 class Groups(Artifact):
-    """The declared role of a grouping: `strata` asks about these groups."""
+    """The declared role of a grouping: `strata` asks about these very groups, `clusters` about groups like these, of which they are a sample."""
 
-    subject: Literal["strata"] | None = None
+    subject: Literal["strata", "clusters"] | None = None
+    cluster: Literal["clusters"] | None = None
 
 
 class LetterScoring(Artifact):
@@ -196,6 +200,7 @@ class OptionScoring(Artifact):
 Scoring = Annotated[LetterScoring | OptionScoring, Field(discriminator="method")]
 MissingRule = Literal["error", "wrong", "complete_case"]
 Disclosure = Literal["full", "ids", "none"]
+Target = Literal["super_population", "this_pool"]
 
 
 class Benchmark(Artifact):
@@ -205,6 +210,7 @@ class Benchmark(Artifact):
     source: QuestionSource
     sample: Sample = SampleAll()
     groups: Groups = Groups()
+    target: Target = "super_population"
     missing: MissingRule = "wrong"
     scoring: Scoring
     disclosure: Disclosure = "full"

@@ -18,6 +18,8 @@ CONVENTIONAL = {
     "choices": ("choices", "options", "candidates", "endings", "answers"),
     "answer": ("answer", "target", "label", "key", "gold", "answerkey", "answer_key", "correct_answer", "answer_index"),
     "subject": ("subject", "category", "topic"),
+    "cluster": ("cluster", "cluster_id"),
+    "flags": ("flags", "flag"),
 }
 NEEDED = ("question", "choices", "answer")
 CHOICE_PREFIXES = ("", "choice_", "option_", "choice", "option")
@@ -32,6 +34,8 @@ class Columns:
     choices: str | tuple[str, ...]
     id: str | None
     subject: str | None
+    cluster: str | None = None
+    flags: str | None = None
 
 
 def find_columns(rows: Sequence[Row], declared: FieldNames, faults: Faults) -> Columns | None:
@@ -51,7 +55,7 @@ def find_columns(rows: Sequence[Row], declared: FieldNames, faults: Faults) -> C
     question, answer = found["question"], found["answer"]
     if unknown or question is None or answer is None or choices is None:
         return None
-    return Columns(question, answer, choices, found["id"], found["subject"])
+    return Columns(question, answer, choices, found["id"], found["subject"], found["cluster"], found["flags"])
 
 
 def _conventional(part: str, present: tuple[str, ...]) -> str | None:

@@ -19,10 +19,9 @@ from evalspec.importing.answers import WrittenAnswer, settle_answers
 from evalspec.importing.choices import Choices, read_choices
 from evalspec.importing.columns import Columns, find_columns
 from evalspec.importing.faults import Faults
+from evalspec.importing.labels import LONGEST_NAME, Labels, read_labels
 from evalspec.importing.question_sources import read_file_source, read_hub_source
 from evalspec.importing.rows import Row, read_rows
-
-LONGEST_NAME = 200
 
 
 def read_questions(benchmark: Benchmark, *, folder: Path, root: Path, hub_cache: Path) -> QuestionSet:
@@ -45,8 +44,8 @@ class _Draft:
 
     id: str | None
     stem: str
-    subject: str | None
     answer: WrittenAnswer
+    labels: Labels
 
 
 def _questions(rows: Sequence[Row], columns: Columns, faults: Faults, *, keep_duplicates: bool) -> tuple[Question, ...]:
@@ -66,10 +65,10 @@ def _draft(row: Row, identifier: str | None, columns: Columns, choices: Choices 
     answered = cell is not None and cell != ""
     if not answered:
         faults.add(row.location, "the answer is missing")
-    subject = _subject(row, columns.subject, faults) if columns.subject else None
+    labels = read_labels(row, columns, faults)
     if stem is None or choices is None or not answered or (columns.id and identifier is None):
         return None
-    return _Draft(identifier, stem, subject, WrittenAnswer(row.location, cell, choices))
+    return _Draft(identifier, stem, WrittenAnswer(row.location, cell, choices), labels)
 
 
 def _identified(settled: Iterable[tuple[_Draft, int]]) -> tuple[Question, ...]:
@@ -80,10 +79,11 @@ def _identified(settled: Iterable[tuple[_Draft, int]]) -> tuple[Question, ...]:
         texts = draft.answer.choices.texts
         identifier = draft.id
         if identifier is None:
-            content = sha256_hex(canonical_json([draft.stem, list(texts), answer, draft.subject]))[:16]
+            content = sha256_hex(canonical_json([draft.stem, list(texts), answer, draft.labels.subject]))[:16]
             seen[content] += 1
             identifier = content if seen[content] == 1 else f"{content}-{seen[content]}"
-        questions.append(Question(identifier, draft.stem, texts, answer, draft.subject))
+        labels = draft.labels
+        questions.append(Question(identifier, draft.stem, texts, answer, labels.subject, labels.cluster, labels.flags))
     return tuple(questions)
 
 
@@ -99,15 +99,6 @@ def _identifier(row: Row, column: str, faults: Faults) -> str | None:
     else:
         return identifier
     return None
-
-
-def _subject(row: Row, column: str, faults: Faults) -> str | None:
-    if row.cells.get(column) in (None, ""):
-        return None
-    subject = _text(row, column, "subject", faults)
-    if subject is not None and (len(subject) > LONGEST_NAME or not subject.isprintable()):
-        faults.add(row.location, f"the subject is longer than {LONGEST_NAME} characters or holds characters that cannot be printed")
-    return subject
 
 
 def _text(row: Row, column: str, part: str, faults: Faults) -> str | None:

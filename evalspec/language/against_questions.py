@@ -24,7 +24,8 @@ def check_against_questions(compiled: CompiledStudy, bank: QuestionBank) -> None
             continue
         questions = bank.benchmark(benchmark.id)
         faults += _sample(benchmark, questions, ("benchmarks", index, "sample"))
-        faults += _groups(benchmark, questions, ("benchmarks", index, "groups", "subject"))
+        faults += _groups(benchmark, questions, ("benchmarks", index, "groups"))
+        faults += _target(benchmark, questions, ("benchmarks", index, "target"))
         faults += _scoring(benchmark, questions, ("benchmarks", index, "scoring"))
     faults += _subjects(compiled, bank)
     refuse(located(faults, compiled.source))
@@ -80,10 +81,23 @@ def _needed(sample: SampleStratified, strata: tuple[int, ...]) -> tuple[int, int
 
 
 def _groups(benchmark: Benchmark, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:
-    without = _without_subject(questions)
-    if benchmark.groups.subject == "strata" and without:
-        message = f'benchmark "{benchmark.id}" declares its subjects as strata, and {_count(without)} no subject'
-        yield Fault(place, message, "give every question a subject, or delete the key")
+    roles = {"subject": benchmark.groups.subject, "cluster": benchmark.groups.cluster}
+    for key, role in roles.items():
+        labels = [getattr(question, key) for question in questions.questions]
+        without, different = labels.count(None), set(labels) - {None}
+        if role is not None and without:
+            message = f'benchmark "{benchmark.id}" declares its {key}s as {role}, and {_count(without)} no {key}'
+            yield Fault((*place, key), message, f"give every question a {key}, or delete the key")
+        elif role == "clusters" and len(different) < 2:
+            message = f'benchmark "{benchmark.id}" declares its {key}s as clusters, and all its questions are in one'
+            yield Fault((*place, key), message, "nothing can be learnt from one cluster about others: delete the key")
+
+
+def _target(benchmark: Benchmark, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:
+    sample, available = benchmark.sample, len(questions.questions)
+    if benchmark.target == "this_pool" and isinstance(sample, SampleSimple | SampleStratified) and sample.size == available:
+        message = f'benchmark "{benchmark.id}" asks about this pool of {available:,} questions, and its sample takes them all'
+        yield Fault(place, message, "then nothing is uncertain about the pool: delete the key, or draw fewer questions")
 
 
 def _scoring(benchmark: Benchmark, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:

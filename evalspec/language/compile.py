@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evalspec.artifacts.study import Study
 from evalspec.errors import Diagnostic, Location, StudyError
-from evalspec.language import consistency, limits, references
+from evalspec.language import consistency, designs, limits, references
 from evalspec.language.decoding import MAX_BYTES
 from evalspec.language.draft import Draft, without
 from evalspec.language.faults import Fault, suggestion
@@ -112,6 +112,8 @@ def _faults(source: Source, grammar: Grammar, catalogue: Catalogue, surroundings
         consistency.enough_models(draft),
         consistency.named_samples(draft),
         consistency.prompts(draft),
+        designs.designs(draft),
+        designs.analyses_need_subjects(draft),
         limits.checks(draft),
         paths(draft, surroundings),
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from evalspec.artifacts.prompts import prompt_template
-from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, DrawnQuestion, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
+from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, DrawnQuestion, Pool, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
 from evalspec.artifacts.study import Benchmark, Sample, SampleIds, Study
 from evalspec.planning.sampling import Draw
@@ -63,6 +64,8 @@ def list_questions(draw: Draw, commit: Commit | None = None) -> tuple[ListedQues
             id=commitment or question.id,
             sha256=commitment or question.digest(),
             subject=question.subject,
+            cluster=question.cluster,
+            flags=question.flags,
             weight=weight,
         )
         listed.append(ListedQuestion(question, drawn))
@@ -82,11 +85,20 @@ def _benchmark(benchmark: Benchmark, question_set: QuestionSet, draw: Draw, comm
         sample=_disclosed(benchmark.sample, questions) if commit else benchmark.sample,
         questions=questions,
         strata="subject" if benchmark.groups.subject == "strata" else None,
+        clusters=_clusters(benchmark),
+        target=benchmark.target,
+        pool=Pool(size=len(question_set.questions), subjects=question_set.strata()) if benchmark.target == "this_pool" else None,
         missing=benchmark.missing,
         scoring=benchmark.scoring,
         prompt=prompt_template(benchmark.scoring),
         disclosure=benchmark.disclosure,
     )
+
+
+def _clusters(benchmark: Benchmark) -> Literal["subject", "cluster"] | None:
+    if benchmark.groups.cluster == "clusters":
+        return "cluster"
+    return "subject" if benchmark.groups.subject == "clusters" else None
 
 
 def _disclosed(sample: Sample, questions: tuple[DrawnQuestion, ...]) -> Sample:

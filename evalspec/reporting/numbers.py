@@ -9,7 +9,9 @@ from typing import Literal, Protocol
 
 __all__ = ["STYLES", "Style", "decimals_apart", "decimals_from_interval", "decimals_of", "format_number"]
 
-Style = Literal["percent", "percent_bare", "points", "points_bare", "level", "p", "p_equation", "count", "plain", "bytes", "seconds", "millions"]
+Style = Literal[
+    "percent", "percent_bare", "points", "points_bare", "level", "p", "p_equation", "count", "about", "plain", "bytes", "seconds", "millions"
+]
 
 MINUS = "\N{MINUS SIGN}"
 DEFAULT_DECIMALS = 1
@@ -63,6 +65,8 @@ def format_number(value: float, style: Style, *, decimals: int = DEFAULT_DECIMAL
     ('70.2 %', '−1.9 points', '97.5 %')
     >>> format_number(0.0719, "p_equation"), format_number(0.0, "p")
     ('p = 0.072', '< 0.0001')
+    >>> format_number(4593.2, "about")
+    'about 4,600'
     """
     return STYLES[style](value, decimals)
 
@@ -112,6 +116,10 @@ def _count(value: float, _decimals: int) -> str:
     return f"{value:,.0f}".replace("-", MINUS)
 
 
+def _about(value: float, decimals: int) -> str:
+    return f"about {_count(float(f'{value:.2g}'), decimals)}"
+
+
 def _plain(value: float, _decimals: int) -> str:
     if isinstance(value, int):
         return str(value).replace("-", MINUS)
@@ -150,6 +158,7 @@ STYLES: Mapping[str, Callable[[float, int], str]] = MappingProxyType(
         "p": _p,
         "p_equation": _p_equation,
         "count": _count,
+        "about": _about,
         "plain": _plain,
         "bytes": _bytes,
         "seconds": _seconds,

@@ -82,10 +82,20 @@ def assemble(protocol: Protocol, questions: Mapping[str, Sequence[Question]], ro
                 logprobs=_stacked_logprobs(of_benchmark, widest),
                 missing=benchmark.missing,
                 strata=benchmark.strata is not None,
+                clusters=benchmark.cluster_labels(),
+                flags=_flags(benchmark),
+                sample=benchmark.sample.method,
+                pool=benchmark.pool,
             )
         )
     origins = tuple(_with_histogram(rows[model, benchmark.id]) for benchmark in protocol.benchmarks for model in models)
     return Responses(benchmarks=tuple(benchmarks), origins=origins, protocol_sha256=protocol.digest())
+
+
+def _flags(benchmark: ProtocolBenchmark) -> tuple[tuple[str, ...], ...]:
+    """Return each question's flags; empty where no question has any."""
+    flags = tuple(drawn.flags for drawn in benchmark.questions)
+    return flags if any(flags) else ()
 
 
 def _with_histogram(rows: ModelRows) -> Origin:

@@ -52,7 +52,7 @@ def recorded_rows(table: RecordedTable, model: ProtocolModel, benchmark: Protoco
     if table.sha256 != identity.sha256:
         raise InputError(f"'{table.name}' is not the file that the protocol names", hint="plan again, or put the file back")
     answers = _answers_of(table, identity.model, benchmark.id)
-    cells = _by_question(table, answers, questions)
+    cells = _by_question(table, answers, questions, named=benchmark.disclosure != "none")
     repeats = sorted({repeat for _, repeat in cells}) or [0]
     scores = np.full((len(questions), len(repeats)), np.nan)
     reasons = np.full(scores.shape, Reason.NOT_RECORDED, dtype=np.int8)
@@ -161,14 +161,15 @@ def _repeat(table: RecordedTable, number: int) -> int:
         raise InputError(f"'{table.name}', row {number + table.first_row}: repeat {cell!r} is not a whole number") from error
 
 
-def _by_question(table: RecordedTable, answers: RecordedAnswers, questions: Sequence[Question]) -> Mapping[tuple[str, int], int]:
-    """Return where in `answers` each (question id, repeat) stands."""
+def _by_question(table: RecordedTable, answers: RecordedAnswers, questions: Sequence[Question], *, named: bool) -> Mapping[tuple[str, int], int]:
+    """Return where in `answers` each (question id, repeat) stands; faults name ids only if questions may be `named`."""
     cells: dict[tuple[str, int], int] = {}
     for index, key in enumerate(zip(answers.question, answers.repeat, strict=True)):
         if key in cells:
             first, second = answers.row[cells[key]], answers.row[index]
+            which = f"question '{key[0]}'" if named else "the same question"
             raise InputError(
-                f"'{table.name}' has two results for question '{key[0]}': rows {first} and {second}",
+                f"'{table.name}' has two results for {which}: rows {first} and {second}",
                 hint="keep one, or number them in a column 'repeat'",
             )
         cells[key] = index
@@ -176,8 +177,6 @@ def _by_question(table: RecordedTable, answers: RecordedAnswers, questions: Sequ
     if asked.isdisjoint(answers.question):
         ours = ", ".join(f"'{question.id}'" for question in questions[:3])
         theirs = ", ".join(f"'{identifier}'" for identifier in answers.question[:3])
-        raise InputError(
-            f"'{table.name}' has results for none of the drawn questions: the table has {theirs}; the study asks {ours}",
-            hint="the ids must be the same texts",
-        )
+        examples = f": the table has {theirs}; the study asks {ours}" if named else ""
+        raise InputError(f"'{table.name}' has results for none of the drawn questions{examples}", hint="the ids must be the same texts")
     return cells

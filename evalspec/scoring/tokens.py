@@ -19,7 +19,8 @@ CLINGING = ("\n", "(", "[", "*", '"', "'", "`")
 """Endings of a prompt after which an answer follows without a space."""
 
 SAME_ENDING = 32
-"""Characters that two prompts must end with in common for one check of all letters to hold for both: more than a token that could reach over the join is long."""
+"""Characters that two prompts must end with in common for one check of all letters to hold for both:
+more than a token that could reach over the join is long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,15 @@ alpha that it will be judged at (alpha divided by the family's size under Holm).
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.special import ndtri
 
 from evalspec.statistics.arguments import require_count, require_fraction
 from evalspec.statistics.mcnemar import Variant
-from evalspec.statistics.rejections import Rejections
+from evalspec.statistics.rejections import PowerCurve, Rejections
 from evalspec.statistics.sample_sizes import connor_questions, require_setting
 
 MOST_QUESTIONS = 10_000_000
@@ -207,28 +209,37 @@ def questions_needed(discordance: float, difference: float, *, power: float = 0.
     start = connor_questions(discordance, difference, power=power, alpha=alpha)
     if start > MOST_QUESTIONS:
         raise ValueError(f"a difference of {difference:g} would need about {start:.3g} questions; the limit is {MOST_QUESTIONS:.0e}")
-    last_below = _crossing(discordance, difference, target, max(int(start), 1))
+    curve = PowerCurve(discordance, difference, alpha, test)
+    last_below = _crossing(curve, power, max(int(start), 1))
     smooth = last_below * discordance * (1.0 - discordance) >= 36.0
     if not smooth:
         # With few discordant questions, or nearly all, power still jumps from one number to the next.
         reach = 60 + int(10.0 * math.sqrt(last_below))
-        below = [n for n in range(max(1, last_below - reach), last_below + reach) if not _reaches(n, discordance, difference, target)]
-        last_below = max(below, default=0)
+        around = np.arange(max(1, last_below - reach), last_below + reach)
+        last_below = int(max(around[curve.at(around) < power], default=0))
     needed = last_below + 1
     return QuestionsNeeded(needed, exact_power(needed, discordance, difference, alpha=alpha, test=test))
 
 
-def _crossing(discordance: float, difference: float, target: PowerTarget, start: int) -> int:
-    """Largest number below the target, as if power only rose; 0 when one question is enough."""
-    high = start
-    while not _reaches(high, discordance, difference, target):
-        high *= 2
-    low = 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _reaches(middle, discordance, difference, target) else (middle, high)
-    return low
+def _crossing(curve: PowerCurve, power: float, start: int) -> int:
+    """Largest number below the target, as if power only rose; 0 when one question is enough.
 
-
-def _reaches(questions: int, discordance: float, difference: float, target: PowerTarget) -> bool:
-    return exact_power(questions, discordance, difference, alpha=target.alpha, test=target.test) >= target.power
+    On the probit scale power is almost a straight line in the square root of the number, of a slope known from the normal approximation.
+    """
+    slope = abs(curve.difference) / math.sqrt(max(curve.discordance - curve.difference**2, 1e-12))
+    wanted, low, high, guess = float(ndtri(power)), 0, sys.maxsize, start
+    step = 0
+    while True:
+        step += 1
+        block = np.arange(max(1, guess - 2), guess + 3)
+        reached = curve.at(block)
+        below = reached < power
+        low = max(low, int(max(block[below], default=0)))
+        high = min(high, int(min(block[~below], default=sys.maxsize)))
+        if high - low <= 1:
+            return low
+        probit = float(ndtri(np.clip(reached[-1], 1e-9, 1.0 - 1e-9)))
+        guess = int(max(0.0, math.sqrt(block[-1]) + (wanted - probit) / slope) ** 2)
+        if step % 3 == 0 or high - low <= 6:
+            guess = 2 * low + 1 if high == sys.maxsize else (low + high) // 2  # halving ends the search where the line is no guide
+        guess = min(max(guess, low + 3), high - 3) if high - low > 6 else guess

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import betainc, ndtri
+from scipy.special import betainc, gammaln, ndtri, xlog1py, xlogy
 
 from evalspec.statistics.arguments import FloatArray, IntArray, require_fraction
 from evalspec.statistics.binomials import cumulative, masses
@@ -32,10 +32,7 @@ class Rejections:
     @classmethod
     def around(cls, questions: int, discordance: float, alpha: float, test: Variant) -> Rejections:
         """Tabulate the test at every number of discordant questions that is likely enough to matter."""
-        # Beyond 8 standard deviations (and 20 for skewness) binomial mass is below 1e-14.
-        spread = 8.0 * math.sqrt(questions * discordance * (1.0 - discordance)) + 20.0
-        first = max(0, math.floor(questions * discordance - spread))
-        last = min(questions, math.ceil(questions * discordance + spread))
+        first, last = _likely(questions, discordance)
         m = np.arange(first, last + 1, dtype=np.int64)
         limits = rejection_limits(m, require_fraction("alpha", alpha), test)
         used = limits >= 0
@@ -45,11 +42,61 @@ class Rejections:
     def power(self, discordance: float, difference: float, *, directions: Directions = "both") -> float:
         """Probability of rejecting, in both directions or only in favour of the better model."""
         share = min(1.0, 0.5 * (1.0 + abs(difference) / discordance))
-        a, b = (self.discordant - self.limits).astype(np.float64), self.limits + 1.0
-        rejected = betainc(a, b, share)
-        if directions == "both":
-            rejected = rejected + betainc(a, b, 1.0 - share)
-        return min(1.0, float(self.weights @ rejected))
+        return min(1.0, float(self.weights @ _rejected(self.discordant, self.limits, share, directions)))
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCurve:
+    """Power of the two-sided test at many numbers of questions, for one discordance and difference."""
+
+    discordance: float
+    difference: float
+    alpha: float
+    test: Variant
+
+    def at(self, questions: IntArray) -> FloatArray:
+        """Power at each of these neighbouring numbers of questions, which share one table of the discordant numbers that matter.
+
+        Examples
+        --------
+        >>> PowerCurve(0.2, 0.05, 0.05, "exact").at(np.array([199, 200])).round(4)
+        array([0.2968, 0.2984])
+        """
+        first, last = _likely(int(questions[0]), self.discordance)[0], _likely(int(questions[-1]), self.discordance)[1]
+        m = np.arange(first, last + 1, dtype=np.int64)
+        limits = rejection_limits(m, self.alpha, self.test)
+        m, limits = m[limits >= 0], limits[limits >= 0]
+        share = min(1.0, 0.5 * (1.0 + abs(self.difference) / self.discordance))
+        rejected = _rejected(m, limits, share, "both")
+        return np.asarray(np.minimum(1.0, _mass_table(questions, m, self.discordance) @ rejected))
+
+
+def _rejected(discordant: IntArray, limits: IntArray, share: float, directions: Directions) -> FloatArray:
+    """Probability of rejecting given each number of discordant questions, of which the better model wins this share."""
+    a, b = (discordant - limits).astype(np.float64), limits + 1.0
+    rejected = betainc(a, b, share)
+    return np.asarray(rejected + betainc(a, b, 1.0 - share) if directions == "both" else rejected)
+
+
+def _likely(questions: int, discordance: float) -> tuple[int, int]:
+    """First and last number of discordant questions worth counting: beyond them the binomial mass is below 1e-14."""
+    # 8 standard deviations, and 20 for skewness.
+    spread = 8.0 * math.sqrt(questions * discordance * (1.0 - discordance)) + 20.0
+    return max(0, math.floor(questions * discordance - spread)), min(questions, math.ceil(questions * discordance + spread))
+
+
+def _mass_table(questions: IntArray, discordant: IntArray, discordance: float) -> FloatArray:
+    """P(X = m) for X ~ Binomial(n, discordance), shape (numbers of questions, numbers of discordant ones); 0 where m exceeds n."""
+    if not discordant.size:
+        return np.zeros((questions.size, 0))
+    agreeing = questions[:, None] - discordant[None, :]
+    # Differences of whole numbers repeat: their logarithms of factorials are looked up, not computed again.
+    floor = max(0, int(agreeing.min()))
+    factorials = gammaln(np.arange(floor, int(agreeing.max()) + 1) + 1.0)
+    looked_up = factorials[np.maximum(agreeing, floor) - floor]
+    logs = gammaln(questions + 1.0)[:, None] - gammaln(discordant + 1.0)[None, :] - looked_up
+    logs = logs + xlogy(discordant, discordance)[None, :] + xlog1py(agreeing, -discordance)
+    return np.where(agreeing < 0, 0.0, np.exp(np.where(agreeing < 0, 0.0, logs)))
 
 
 def rejection_limits(discordant: IntArray, alpha: float, test: Variant) -> IntArray:
@@ -75,4 +122,5 @@ def rejection_limits(discordant: IntArray, alpha: float, test: Variant) -> IntAr
 
 
 def _p_value(count: IntArray, discordant: IntArray, test: Variant) -> FloatArray:
-    return cumulative(count, discordant, 0.5) + cumulative(count if test == "exact" else count - 1, discordant, 0.5)
+    tail = cumulative(count, discordant, 0.5)
+    return 2.0 * tail if test == "exact" else tail + cumulative(count - 1, discordant, 0.5)

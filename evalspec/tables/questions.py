@@ -35,7 +35,7 @@ class QuestionTable:
 def questions_to_parquet(protocol: Protocol, bank: QuestionBank) -> bytes:
     """Return the drawn questions in the protocol's order; raises ValueError when a disclosed one is not the bank's.
 
-    full: everything; ids: id, subject, digest and weight; none: commitment, subject and weight.
+    full: everything; ids: id, digest, weight and labels (subject, cluster, flags); none: commitment, weight and labels.
     """
     import pyarrow as pa  # noqa: PLC0415 - costs half a second, and most commands read no table
 
@@ -75,6 +75,8 @@ def _schema() -> pa.Schema:
             pa.field("stem", pa.string()),
             pa.field("choices", pa.list_(pa.string())),
             pa.field("answer", pa.int16()),
+            pa.field("cluster", pa.string()),
+            pa.field("flags", pa.list_(pa.string())),
         ]
     )
 
@@ -96,6 +98,8 @@ def _row(benchmark: ProtocolBenchmark, drawn: DrawnQuestion, question: Question 
         "stem": None if question is None else question.stem,
         "choices": None if question is None else list(question.choices),
         "answer": None if question is None else question.answer,
+        "cluster": drawn.cluster,
+        "flags": list(drawn.flags) or None,
     }
 
 
@@ -105,7 +109,7 @@ def _questions(benchmark: ProtocolBenchmark, rows: list[Row]) -> tuple[Question,
     for row, drawn in zip(rows, benchmark.questions, strict=False):
         question = None
         if benchmark.disclosure == "full" and row["stem"] is not None:
-            question = Question(row["id"], row["stem"], tuple(row["choices"]), row["answer"], row["subject"])
+            question = Question(row["id"], row["stem"], tuple(row["choices"]), row["answer"], row["subject"], row["cluster"], tuple(row["flags"] or ()))
             questions.append(question)
         if row != _row(benchmark, drawn, question) or (question is not None and question.digest() != drawn.sha256):
             raise ValueError(f"question '{row['id']}' of benchmark '{benchmark.id}' is not the one that the protocol drew")

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
-from evalspec.artifacts.protocol import Protocol
+from evalspec.artifacts.protocol import Pool, Protocol
 from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses
-from evalspec.artifacts.study import MissingRule
+from evalspec.artifacts.study import MissingRule, SampleMethod
 from evalspec.tables.parquet import table_from_bytes, table_to_bytes
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ class BenchmarkShape(Artifact):
     choices: int | None
     missing: MissingRule
     strata: bool
+    clustered: bool = False
+    flagged: bool = False
+    sample: SampleMethod = "all"
+    pool: Pool | None = None
 
 
 class ResponsesHeader(Artifact):
@@ -97,6 +101,10 @@ def _shape(entry: BenchmarkResponses) -> BenchmarkShape:
         choices=None if entry.logprobs is None else entry.logprobs.shape[2],
         missing=entry.missing,
         strata=entry.strata,
+        clustered=bool(entry.clusters),
+        flagged=bool(entry.flags),
+        sample=entry.sample,
+        pool=entry.pool,
     )
 
 
@@ -116,6 +124,8 @@ def _table(entry: BenchmarkResponses) -> pa.Table:
         _logprob_lists(entry),
         pa.array(_spread(np.array(entry.subjects, dtype=object), entry), pa.string()),
         pa.array(_spread(entry.weights, entry), pa.float64()),
+        pa.array(_spread(np.array(entry.clusters, dtype=object), entry), pa.string()) if entry.clusters else pa.nulls(rows, pa.string()),
+        _flag_lists(entry),
     ]
     return pa.Table.from_arrays(arrays, schema=_schema())
 
@@ -133,6 +143,8 @@ def _schema() -> pa.Schema:
             pa.field("logprobs", pa.list_(pa.float64())),
             pa.field("subject", pa.string()),
             pa.field("weight", pa.float64(), nullable=False),
+            pa.field("cluster", pa.string()),
+            pa.field("flags", pa.list_(pa.string())),
         ]
     )
 
@@ -168,6 +180,17 @@ def _logprob_lists(entry: BenchmarkResponses) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=pa.array(lengths == 0))
 
 
+def _flag_lists(entry: BenchmarkResponses) -> pa.Array:
+    """Return the list of flags of each row; null where no question of the benchmark has any."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    models, questions, repeats = entry.scores.shape
+    if not entry.flags:
+        return pa.nulls(models * questions * repeats, pa.list_(pa.string()))
+    lists = pa.array([list(flags) for flags in entry.flags], pa.list_(pa.string()))
+    return lists.take(pa.array(_spread(np.arange(questions), entry)))
+
+
 def _benchmark(shape: BenchmarkShape, table: pa.Table) -> BenchmarkResponses:
     dimensions = (len(shape.models), shape.questions, shape.repeats)
     cells = {name: table.column(name).to_numpy() for name in PLAIN_COLUMNS}
@@ -191,7 +214,16 @@ def _benchmark(shape: BenchmarkShape, table: pa.Table) -> BenchmarkResponses:
         logprobs=None if shape.choices is None else _logprobs(table, shape, shape.choices),
         missing=shape.missing,
         strata=shape.strata,
+        clusters=tuple(table.column("cluster").to_numpy()[first]) if shape.clustered else (),
+        flags=_flags(table, first) if shape.flagged else (),
+        sample=shape.sample,
+        pool=shape.pool,
     )
+
+
+def _flags(table: pa.Table, first: slice) -> tuple[tuple[str, ...], ...]:
+    lists = table.column("flags").take(np.arange(first.start, first.stop, first.step))
+    return tuple(tuple(flags) for flags in lists.to_pylist())
 
 
 def _logprobs(table: pa.Table, shape: BenchmarkShape, width: int) -> NDArray[np.float64]:

@@ -1,14 +1,30 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
 from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from evalspec.analyses.mcnemar import ANALYSIS, NOT_BINARY, WEIGHTED, McnemarOptions, McnemarResult, comparisons, compute, estimates
+from evalspec.analyses.mcnemar import (
+    ANALYSIS,
+    MOST_DRAWN,
+    NO_COMMON,
+    NOT_BINARY,
+    WEIGHTED,
+    McnemarOptions,
+    McnemarResult,
+    _drawn,
+    comparisons,
+    compute,
+    estimates,
+    plot,
+)
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.protocols import Context
+from evalspec.reporting.figures import Chart
 from evalspec.testing import check_analysis, sample_responses
 
 RESPONSES = sample_responses(models=5, questions=200)
@@ -116,3 +132,29 @@ def test_a_family_without_what_it_needs_is_refused(options: dict[str, object]) -
 @pytest.mark.parametrize("test", ["exact", "mid_p"])
 def test_it_passes_what_every_analysis_must_pass(family: str, test: str) -> None:
     check_analysis(ANALYSIS, {"kind": "mcnemar", "family": family, "test": test})
+
+
+def test_a_large_family_has_one_forecast_and_a_figure_of_bounded_size() -> None:
+    many = sample_responses(models=16, questions=40)
+    models = many.benchmarks[0].models
+    assert [one.label for one in comparisons(McnemarOptions(kind="mcnemar", family="all_pairs"), models, 2)] == ["each of 120 pairs"]
+    result = computed(many, family="all_pairs")
+    assert (len(result.rows), result.family_size) == (240, 240)
+    chart = Chart()
+    plot(result, chart)
+    drawn = chart.draw("wide").drawn
+    assert len(drawn["rows"]) == MOST_DRAWN
+    assert str(MOST_DRAWN) in drawn["caption"]
+    least = max(row.p_adjusted for row in _drawn(result.rows))
+    assert sum(row.p_adjusted < least for row in result.rows) <= MOST_DRAWN
+
+
+def test_models_without_a_common_question_leave_the_others_their_numbers() -> None:
+    responses = responses_of(np.array([[1, 0, 1, 0], [1, 1, 0, 0], [0, 1, 1, 1]]))
+    gaps = responses.benchmarks[0].scores.copy()
+    gaps[0, :2], gaps[1, 2:] = np.nan, np.nan
+    benchmark = replace(responses.benchmarks[0], scores=gaps, reasons=np.isnan(gaps).astype(np.int8) * 2, missing="complete_case")
+    rows = {frozenset((row.first, row.second)): row for row in computed(replace(responses, benchmarks=(benchmark,)), family="all_pairs").rows}
+    assert rows[frozenset("ab")].undefined == NO_COMMON
+    assert (rows[frozenset("ac")].n, rows[frozenset("bc")].n) == (2, 2)
+    assert rows[frozenset("bc")].p_value == 1.0

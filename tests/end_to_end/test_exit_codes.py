@@ -58,7 +58,7 @@ def test_a_model_that_is_not_there_is_named_with_its_line(tmp_path: Path, evalsp
 
 def test_a_model_of_the_hub_that_is_not_in_its_cache_is_3(tmp_path: Path, evalspec: Command, make: SimpleNamespace) -> None:
     study = make.recorded(tmp_path)
-    study.write_text(study.read_text().replace("responses: recorded.csv", f"hub: none/such, revision: {'0' * 40}", 1))
+    study.write_text(study.read_text().replace("responses: recorded.csv", f"hub: none/such, revision: {'a' * 40}", 1))
     spoken = evalspec("run", "study.yaml", cwd=tmp_path)
     assert (spoken.code, "hf download none/such" in spoken.err) == (3, True), spoken.err
 

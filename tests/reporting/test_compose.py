@@ -86,9 +86,12 @@ def page(html: str) -> Page:
 
 
 def section(html: str, name: str) -> str:
+    """Cut a section out; the last digits of real numbers, and so the digests over them, differ between processors."""
     found = re.search(rf'<section id="{name}".*?</section>', html, re.DOTALL)
     assert found, f"the page has no section {name!r}"
-    return re.sub(r"\n\s*\n+", "\n", found[0]) + "\n"
+    text = re.sub(r"\n\s*\n+", "\n", found[0]) + "\n"
+    text = re.sub(r'<data value="(-?\d+\.\d+(?:e-?\d+)?)"', lambda number: f'<data value="{float(number[1]):.6g}"', text)
+    return re.sub(r"\b[0-9a-f]{64}\b", "(digest)", text) if name == "provenance" else text
 
 
 @pytest.mark.parametrize("name", SECTIONS)

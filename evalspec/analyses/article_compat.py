@@ -1,0 +1,249 @@
+"""Which figures does the recipe of a much-read article give, and which ones stand for them here?
+
+The recipe compares the two models with the highest scores: Wald intervals with z = 1.96 and divisor n, a sample size from the observed
+difference, and redrawn questions with ties broken by a tiny random number. Each figure stands beside the one that evalspec would use; no
+estimate, and so no threshold, rests on the recipe. Statistics are imported where they are used: scipy would double the start-up of verbs
+that compute nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt
+
+from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.artifacts.findings import Estimate
+from evalspec.artifacts.responses import BenchmarkResponses, Responses
+from evalspec.protocols import Analysis, Context
+
+if TYPE_CHECKING:
+    from evalspec.statistics.differences import PairedCounts
+
+SHARED_TIE_DRAWS = 20_000
+LEVEL = 0.95
+ONE_MODEL = "the recipe compares two models, and there is one"
+WEIGHTED = "the sample is weighted (equal allocation), and the recipe counts every question the same"
+CLUSTERED = "questions come in clusters, and the recipe takes them as independent"
+NOT_BINARY = "scores are not 0 or 1, and the recipe counts right and wrong answers"
+INCOMPLETE = "a score is missing, and the recipe needs every model's answer to every question"
+
+Sizes = Annotated[tuple[Annotated[PositiveInt, Field(le=100_000)], ...], Field(max_length=20)]
+
+
+class ArticleCompatOptions(Artifact):
+    """The figures of a much-read article's recipe, each beside the one that evalspec would use."""
+
+    kind: Literal["article_compat"]
+    resolution_sizes: Sizes = Field(default=(200, 500, 2000), description="Numbers of questions whose resolution is shown by the rule of thumb.")
+    redraw_sizes: Sizes = Field(default=(30, 100, 200, 500, 1000, 2000), description="Numbers of questions that are drawn again, with replacement.")
+    draws: Annotated[int, Field(ge=100, le=20_000)] = Field(default=2000, description="Redraws by the recipe; shared ties get 20,000.")
+
+
+class Resolution(Artifact):
+    """Half width of the recipe's paired interval at a number of questions, were there no difference."""
+
+    questions: int
+    half_width: float
+
+
+class Redraw(Artifact):
+    """How often the leading model leads redrawn questions: by the recipe, and with ties shared; each with its Monte Carlo error."""
+
+    questions: int
+    share: float
+    share_error: float
+    shared_ties: float
+    shared_ties_error: float
+
+
+class Limits(Artifact):
+    """An interval."""
+
+    low: float
+    high: float
+
+
+class ArticleRow(Artifact):
+    """The two leading models on one benchmark; `difference` is first - second, `low` and `high` are Tango's limits."""
+
+    benchmark: Identifier
+    n: int
+    first: Identifier | None = None
+    second: Identifier | None = None
+    first_right: int | None = None
+    second_right: int | None = None
+    only_first: int | None = None
+    only_second: int | None = None
+    difference: float | None = None
+    discordance: float | None = None
+    unpaired_half_width: float | None = None
+    paired_half_width: float | None = None
+    paired: Limits | None = None
+    gain: float | None = None
+    simple_questions: float | None = None
+    unpaired_score: Limits | None = None
+    low: float | None = None
+    high: float | None = None
+    score_gain: float | None = None
+    exact_questions: int | None = None
+    resolutions: tuple[Resolution, ...] = ()
+    redraws: tuple[Redraw, ...] = ()
+    undefined: str | None = None
+
+
+class ArticleCompatResult(Artifact):
+    """One row per benchmark, and how many draws the two ways of redrawing took."""
+
+    level: float
+    draws: int
+    shared_tie_draws: int
+    rows: tuple[ArticleRow, ...]
+
+
+def compute(responses: Responses, options: ArticleCompatOptions, context: Context) -> ArticleCompatResult:
+    """Return the recipe's figures for the two leading models of every benchmark."""
+    rows = tuple(_row(benchmark, options, context.rng) for benchmark in responses.benchmarks)
+    return ArticleCompatResult(level=LEVEL, draws=options.draws, shared_tie_draws=SHARED_TIE_DRAWS, rows=rows)
+
+
+def estimates(result: ArticleCompatResult) -> tuple[Estimate, ...]:
+    """Return one `difference` estimate per benchmark that can be compared, with Tango's interval."""
+    return tuple(
+        Estimate(
+            analysis="article_compat",
+            metric="difference",
+            benchmark=row.benchmark,
+            models=tuple(model for model in (row.first, row.second) if model is not None),
+            value=row.difference,
+            low=row.low,
+            high=row.high,
+            confidence_level=result.level,
+            method="tango",
+            n=row.n,
+            unit="difference",
+            undefined=row.undefined,
+        )
+        for row in result.rows
+    )
+
+
+def _row(benchmark: BenchmarkResponses, options: ArticleCompatOptions, rng: np.random.Generator) -> ArticleRow:
+    scores = benchmark.settled()
+    empty = ArticleRow(benchmark=benchmark.benchmark, n=scores.shape[1], first=benchmark.models[0])
+    reason = _why_undefined(benchmark, scores)
+    if reason:
+        return empty.model_copy(update={"undefined": reason})
+    from evalspec.statistics.differences import PairedCounts
+
+    order = sorted(range(len(scores)), key=lambda place: (-float(scores[place].sum()), benchmark.models[place]))
+    counts = PairedCounts.from_scores(scores[order[0]], scores[order[1]])
+    return empty.model_copy(
+        update={
+            "first": benchmark.models[order[0]],
+            "second": benchmark.models[order[1]],
+            **_pair(counts),
+            "resolutions": _resolutions(counts, options.resolution_sizes),
+            "redraws": _redraws(scores[order], options, rng),
+        }
+    )
+
+
+def _why_undefined(benchmark: BenchmarkResponses, scores: NDArray[np.float64]) -> str | None:
+    if len(scores) < 2:
+        return ONE_MODEL
+    if np.ptp(benchmark.weights) > 0:
+        return WEIGHTED
+    if benchmark.clusters:
+        return CLUSTERED
+    if np.isnan(scores).any():
+        return INCOMPLETE
+    return None if np.all((scores == 0) | (scores == 1)) else NOT_BINARY
+
+
+def _pair(counts: PairedCounts) -> dict[str, object]:
+    from evalspec.statistics.article import paired_interval, pairing_gain, unpaired_half_width
+    from evalspec.statistics.differences import paired_difference, tango
+    from evalspec.statistics.paired_power import questions_needed
+    from evalspec.statistics.sample_sizes import simple_questions
+    from evalspec.statistics.unpaired import TwoSamples, newcombe_independent
+
+    samples = TwoSamples(counts.first_correct, counts.questions, counts.second_correct, counts.questions)
+    difference, paired = paired_difference(counts), paired_interval(counts)
+    unpaired, score = newcombe_independent(samples, level=LEVEL), tango(counts, level=LEVEL)
+    return {
+        "first_right": counts.first_correct,
+        "second_right": counts.second_correct,
+        "only_first": counts.only_first,
+        "only_second": counts.only_second,
+        "difference": difference,
+        "discordance": counts.discordance,
+        "unpaired_half_width": unpaired_half_width(samples),
+        "paired_half_width": (paired.high - paired.low) / 2,
+        "paired": Limits(low=paired.low, high=paired.high),
+        "gain": _or_none(lambda: pairing_gain(counts)),
+        "simple_questions": _or_none(lambda: simple_questions(counts.discordance, difference)),
+        "unpaired_score": Limits(low=unpaired.low, high=unpaired.high),
+        "low": score.low,
+        "high": score.high,
+        "score_gain": 1 - (score.high - score.low) / (unpaired.high - unpaired.low),
+        "exact_questions": _or_none(lambda: questions_needed(counts.discordance, abs(difference)).questions),
+    }
+
+
+def _resolutions(counts: PairedCounts, sizes: tuple[int, ...]) -> tuple[Resolution, ...]:
+    from evalspec.statistics.article import null_half_width
+
+    return tuple(Resolution(questions=size, half_width=null_half_width(counts.discordance, size)) for size in sizes)
+
+
+def _redraws(scores: NDArray[np.float64], options: ArticleCompatOptions, rng: np.random.Generator) -> tuple[Redraw, ...]:
+    from evalspec.statistics.article import jittered_first_share
+    from evalspec.statistics.rankings import RedrawPlan, ResponsePatterns, redraw_ranking
+
+    patterns = ResponsePatterns.from_scores(scores)
+    # Questions in the order of their patterns, so that the order of the file moves no number.
+    sorted_scores = np.repeat(patterns.patterns, patterns.counts, axis=0).T
+    redraws = []
+    for size in options.redraw_sizes:
+        share = jittered_first_share(sorted_scores, size, draws=options.draws, rng=rng)
+        shared = redraw_ranking(patterns, RedrawPlan(size, SHARED_TIE_DRAWS), order=[0], rng=rng).first[0]
+        errors = (_error(share, options.draws), _error(shared, SHARED_TIE_DRAWS))
+        redraws.append(Redraw(questions=size, share=share, share_error=errors[0], shared_ties=shared, shared_ties_error=errors[1]))
+    return tuple(redraws)
+
+
+def _error(share: float, draws: int) -> float:
+    """Return the Monte Carlo standard error, with one success and one failure added so that it is never 0."""
+    settled = (share * draws + 1) / (draws + 2)
+    return math.sqrt(settled * (1 - settled) / draws)
+
+
+def _or_none(figure: Callable[[], float]) -> float | None:
+    """Return None where the formula has no answer, as for a difference of exactly 0."""
+    try:
+        return figure()
+    except ValueError:
+        return None
+
+
+ANALYSIS = Analysis(
+    kind="article_compat",
+    options=ArticleCompatOptions,
+    result=ArticleCompatResult,
+    compute=compute,
+    metrics=("difference",),
+    estimates=estimates,
+    tolerance=1e-9,
+    template="analyses/article_compat.html.j2",
+    sources=(
+        "Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640",
+        "Tango (1998), Statist. Med. 17(8), 891-908",
+        "Newcombe (1998), Statist. Med. 17(8), 873-890 (difference of independent proportions)",
+        "Duffy (1984), Biometrics 40, 1005-1015, doi:10.2307/2531151 (power of the exact test)",
+    ),
+)
