@@ -63,20 +63,36 @@ class Comparison:
     discordance: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of a curve: the value `y` at `x`, and the band about it where it has one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
 class Axes(Protocol):
-    """A drawing surface for one chart; values are in the units of the result, formatting is the surface's."""
+    """A drawing surface for one chart of rows or of curves; values are in the units of the result, formatting is the surface's."""
 
     def caption(self, text: str) -> None:
         """Set what the chart shows, in words that can stand for it."""
 
     def scale(self, label: str, *, percent: bool = True) -> None:
-        """Name the horizontal axis and say whether its numbers are shown as percent."""
+        """Name the axis of values (horizontal for rows, vertical for curves) and say whether they are shown as percent."""
 
     def interval(self, label: str, value: float | None, low: float | None, high: float | None, *, group: str = "", muted: bool = False) -> None:
         """Add a row: a point with its interval under a group heading; None draws the row as undefined, `muted` less strongly."""
 
     def reference(self, value: float, label: str) -> None:
-        """Draw a vertical line at `value`."""
+        """Draw a line at `value` of the axis of values."""
+
+    def across(self, label: str, *, logarithmic: bool = False) -> None:
+        """Name the axis along which curves run, such as a number of questions."""
+
+    def curve(self, label: str, points: Sequence[Point], *, group: str = "", muted: bool = False) -> None:
+        """Add a curve to the panel under a group heading, with its band where points have one; `muted` draws it less strongly."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,29 @@
 """How accurate is each model, and how sure is that?
 
-One row per benchmark and model, and one per stratum where strata are declared. Questions are taken as independent draws; each
-interval holds for its own row, not for all rows at once. Statistics are imported where they are used: scipy would double the start-up
-of verbs that compute nothing.
+One row per benchmark and model, and one per stratum where strata are declared; each row names its interval, which follows from the kind of
+scores and from how the questions came about. Each interval holds for its own row, not for all rows at once. Statistics are imported where
+they are used: scipy would double the start-up of verbs that compute nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from evalspec.analyses.designs import Average, design_of, subject_design, subject_labels
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.study import Proportion
 from evalspec.protocols import Analysis, Axes, Context
 
-Method = Literal["wilson", "clopper_pearson"]
-NOT_BINARY = "scores are not 0 or 1, and this interval is for shares of right answers"
+Method = Literal["wilson", "clopper_pearson", "jeffreys"]
 NO_ANSWERS = "no question of this row has a score"
-TOO_FEW = "a stratum of a weighted sample has fewer than two scored questions"
 
 
 class IntervalsOptions(Artifact):
@@ -31,23 +32,54 @@ class IntervalsOptions(Artifact):
     kind: Literal["intervals"]
     method: Method = "wilson"
     level: Proportion = 0.95
+    average: Average = Field(
+        default="micro",
+        description="What `accuracy` is where subjects have a role: `micro` lets every question count the same, `macro` every subject. "
+        "With `macro` the other one is shown beside it.",
+    )
 
 
 class IntervalRow(Artifact):
     """One model on one benchmark, or on one stratum of it.
 
-    `successes` is the number of right answers, None for a weighted sample, where `effective_n` stands for the sample size instead.
+    `successes` is the number of right answers where every question counts the same and is right or wrong; `effective_n` is the number of
+    independent questions that would be as precise, where that is not `n`; `method` names the interval of this row.
     """
 
     benchmark: Identifier
     model: Identifier
     subject: str | None
+    average: Average = "micro"
     n: int
     successes: int | None = None
     effective_n: float | None = None
+    clusters: int | None = None
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    standard_error: float | None = None
+    method: str | None = None
+    caution: str | None = None
+    undefined: str | None = None
+
+
+class RepeatsRow(Artifact):
+    """What an average over repeats hides: in how many questions every repeat is right, in how many none, and the worst question.
+
+    `value` is the share of questions of which every repeat is right.
+    """
+
+    benchmark: Identifier
+    model: Identifier
+    repeats: int
+    n: int
+    always: int
+    never: int
+    worst: float
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
     undefined: str | None = None
 
 
@@ -56,95 +88,156 @@ class IntervalsResult(Artifact):
 
     method: Method
     level: float
+    average: Average
     rows: tuple[IntervalRow, ...]
+    repeats: tuple[RepeatsRow, ...]
 
 
 def compute(responses: Responses, options: IntervalsOptions, _context: Context) -> IntervalsResult:
     """Return the accuracy of every model with its interval."""
-    rows = tuple(row for benchmark in responses.benchmarks for row in _benchmark_rows(benchmark, options))
-    return IntervalsResult(method=options.method, level=options.level, rows=rows)
+    return IntervalsResult(
+        method=options.method,
+        level=options.level,
+        average=options.average,
+        rows=tuple(row for benchmark in responses.benchmarks for row in _benchmark_rows(benchmark, options)),
+        repeats=tuple(row for benchmark in responses.benchmarks for row in _repeats_rows(benchmark, options)),
+    )
 
 
 def estimates(result: IntervalsResult) -> tuple[Estimate, ...]:
-    """Return one `accuracy` estimate per row."""
-    return tuple(
-        Estimate(
-            analysis="intervals",
-            metric="accuracy",
-            benchmark=row.benchmark,
-            models=(row.model,),
-            subject=row.subject,
-            value=row.value,
-            low=row.low,
-            high=row.high,
-            confidence_level=result.level,
-            method=result.method if row.effective_n is None else f"{result.method}, effective n",
-            n=row.n,
-            undefined=row.undefined,
-        )
-        for row in result.rows
+    """Return one `accuracy` per row of the declared average, and for repeated questions `always_right` and `worst_question`."""
+    rows = [row for row in result.rows if row.subject is not None or row.average == result.average]
+    return (*(_accuracy(row, result.level) for row in rows), *(found for row in result.repeats for found in _of_repeats(row, result)))
+
+
+def _accuracy(row: IntervalRow, level: float) -> Estimate:
+    named = row.method or "undefined"
+    return Estimate(
+        analysis="intervals",
+        metric="accuracy",
+        benchmark=row.benchmark,
+        models=(row.model,),
+        subject=row.subject,
+        value=row.value,
+        low=row.low,
+        high=row.high,
+        confidence_level=level,
+        method=f"{named}, average over subjects" if row.average == "macro" else named,
+        n=row.n,
+        undefined=row.undefined,
     )
+
+
+def _of_repeats(row: RepeatsRow, result: IntervalsResult) -> Iterator[Estimate]:
+    shared = Estimate(
+        analysis="intervals",
+        metric="always_right",
+        benchmark=row.benchmark,
+        models=(row.model,),
+        value=row.value,
+        low=row.low,
+        high=row.high,
+        confidence_level=result.level,
+        method=row.method or "undefined",
+        n=row.n,
+        undefined=row.undefined,
+    )
+    yield shared
+    nothing = {"low": None, "high": None, "confidence_level": None, "undefined": None}
+    yield shared.model_copy(update={"metric": "worst_question", "value": row.worst, "method": "lowest share of right repeats", **nothing})
 
 
 def plot(result: IntervalsResult, axes: Axes) -> None:
     """Draw each model's accuracy with its interval, grouped by benchmark, best first."""
-    overall = [row for row in result.rows if row.subject is None]
+    overall = [row for row in result.rows if row.subject is None and row.average == result.average]
     axes.caption("Accuracy of each model with its confidence interval, by benchmark.")
-    axes.scale("accuracy", percent=True)
+    axes.scale("accuracy, average over subjects" if result.average == "macro" else "accuracy", percent=True)
     for benchmark in dict.fromkeys(row.benchmark for row in overall):
         rows = [row for row in overall if row.benchmark == benchmark]
         for row in sorted(rows, key=lambda row: -(row.value if row.value is not None else -1.0)):
             axes.interval(row.model, row.value, row.low, row.high, group=benchmark)
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Which questions of a benchmark a row speaks of, and how it averages over them."""
+
+    subject: str | None
+    average: Average
+    which: NDArray[np.bool_]
+
+
 def _benchmark_rows(benchmark: BenchmarkResponses, options: IntervalsOptions) -> Iterator[IntervalRow]:
-    scores = benchmark.settled()
-    subjects = np.array([subject or "" for subject in benchmark.subjects])
-    names = sorted({subject for subject in benchmark.subjects if subject}) if benchmark.strata else []
+    scores, labels = benchmark.settled(), subject_labels(benchmark)
+    everything = np.ones(labels.size, dtype=np.bool_)
+    averages: tuple[Average, ...] = ("macro", "micro") if options.average == "macro" else ("micro",)
+    parts = [_Part(None, average, everything) for average in averages]
+    if benchmark.strata:
+        parts += [_Part(name, "micro", labels == name) for name in sorted(set(labels.tolist()) - {""})]
     for index, model in enumerate(benchmark.models):
-        yield _row(benchmark, options, (model, None), scores[index], subjects)
-        for name in names:
-            inside = subjects == name
-            yield _row(benchmark, options, (model, name), np.where(inside, scores[index], np.nan), subjects)
+        for part in parts:
+            yield _row(benchmark, options, model, part, scores[index])
 
 
-def _row(
-    benchmark: BenchmarkResponses,
-    options: IntervalsOptions,
-    key: tuple[str, str | None],
-    scores: NDArray[np.float64],
-    subjects: NDArray[np.str_],
-) -> IntervalRow:
-    present = ~np.isnan(scores)
-    kept, weights, groups = scores[present], benchmark.weights[present], subjects[present]
-    model, subject = key
-    empty = IntervalRow(benchmark=benchmark.benchmark, model=model, subject=subject, n=int(kept.size))
-    if not kept.size:
+def _row(benchmark: BenchmarkResponses, options: IntervalsOptions, model: str, part: _Part, scores: NDArray[np.float64]) -> IntervalRow:
+    from evalspec.statistics.designs import accuracy
+
+    present = part.which & ~np.isnan(scores)
+    empty = IntervalRow(benchmark=benchmark.benchmark, model=model, subject=part.subject, average=part.average, n=int(present.sum()))
+    if not present.any():
         return empty.model_copy(update={"undefined": NO_ANSWERS})
-    if not np.all((kept == 0) | (kept == 1)):
-        return empty.model_copy(update={"undefined": NOT_BINARY})
-    if np.ptp(weights) > 0:
-        return _weighted(empty, options, kept, weights, groups)
-    from evalspec.statistics.proportions import clopper_pearson, wilson
-
-    successes = int(kept.sum())
-    limits = wilson if options.method == "wilson" else clopper_pearson
-    interval = limits(successes, int(kept.size), level=options.level)
-    return empty.model_copy(update={"successes": successes, "value": successes / kept.size, "low": interval.low, "high": interval.high})
-
-
-def _weighted(
-    empty: IntervalRow, options: IntervalsOptions, scores: NDArray[np.float64], weights: NDArray[np.float64], groups: NDArray[np.str_]
-) -> IntervalRow:
-    from evalspec.statistics.weighted import clopper_pearson_effective, weighted_proportion, wilson_effective
-
     try:
-        share = weighted_proportion(scores, weights, groups)
-    except ValueError:
-        return empty.model_copy(update={"undefined": TOO_FEW})
-    limits = wilson_effective if options.method == "wilson" else clopper_pearson_effective
-    interval = limits(share, level=options.level)
-    return empty.model_copy(update={"effective_n": share.effective_n, "value": share.value, "low": interval.low, "high": interval.high})
+        whole = part.subject is None
+        design = design_of(benchmark, average=part.average) if whole else subject_design(benchmark, str(part.subject))
+        found = accuracy(scores[present], design.kept(present), limits=options.method, level=options.level)
+    except ValueError as error:
+        return empty.model_copy(update={"undefined": str(error)})
+    return empty.model_copy(
+        update={
+            "successes": found.successes,
+            "effective_n": found.effective_n,
+            "clusters": found.clusters,
+            "value": found.mean,
+            "low": found.interval.low if found.interval else None,
+            "high": found.interval.high if found.interval else None,
+            "standard_error": found.standard_error,
+            "method": found.method,
+            "caution": found.caution,
+        }
+    )
+
+
+def _repeats_rows(benchmark: BenchmarkResponses, options: IntervalsOptions) -> Iterator[RepeatsRow]:
+    """Yield what repeats show of each model, where questions were repeated and every repeat is right or wrong."""
+    if benchmark.scores.shape[2] < 2:
+        return
+    scores = benchmark.settled()
+    for index, model in enumerate(benchmark.models):
+        answers, present = benchmark.scores[index], ~np.isnan(scores[index])
+        if present.any() and np.all(np.isin(answers[~np.isnan(answers)], (0.0, 1.0))):
+            yield _repeats_row(benchmark, options, model, np.where(present, scores[index], np.nan))
+
+
+def _repeats_row(benchmark: BenchmarkResponses, options: IntervalsOptions, model: str, scores: NDArray[np.float64]) -> RepeatsRow:
+    from evalspec.statistics.designs import accuracy
+
+    present = ~np.isnan(scores)
+    means = scores[present]
+    row = RepeatsRow(
+        benchmark=benchmark.benchmark,
+        model=model,
+        repeats=benchmark.scores.shape[2],
+        n=int(means.size),
+        always=int(np.sum(means == 1.0)),
+        never=int(np.sum(means == 0.0)),
+        worst=float(means.min()),
+    )
+    try:
+        found = accuracy((means == 1.0).astype(np.float64), design_of(benchmark).kept(present), limits=options.method, level=options.level)
+    except ValueError as error:
+        return row.model_copy(update={"undefined": str(error)})
+    limits = {"low": found.interval.low, "high": found.interval.high} if found.interval else {}
+    return row.model_copy(update={"value": found.mean, "method": found.method, **limits})
 
 
 ANALYSIS = Analysis(
@@ -152,7 +245,7 @@ ANALYSIS = Analysis(
     options=IntervalsOptions,
     result=IntervalsResult,
     compute=compute,
-    metrics=("accuracy",),
+    metrics=("accuracy", "always_right", "worst_question"),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/intervals.html.j2",
@@ -161,6 +254,9 @@ ANALYSIS = Analysis(
         "Wilson (1927), J. Amer. Statist. Assoc. 22(158), 209-212, doi:10.1080/01621459.1927.10502953",
         "Clopper & Pearson (1934), Biometrika 26(4), 404-413, doi:10.1093/biomet/26.4.404",
         "Brown, Cai & DasGupta (2001), Statistical Science 16(2), 101-133, doi:10.1214/ss/1009213286",
-        "Korn & Graubard (1998), Survey Methodology 24(2), 193-201 (effective sample size of a weighted sample)",
+        "Korn & Graubard (1998), Survey Methodology 24(2), 193-201 (effective number of questions)",
+        "Cochran (1977), Sampling Techniques, 3rd ed., chapters 2 and 5 (finite pools, strata)",
+        "Bell & McCaffrey (2002), Survey Methodology 28(2), 169-181 (clusters)",
+        "Miller (2024), arXiv:2411.00640 (means of scores, repeats, clusters)",
     ),
 )

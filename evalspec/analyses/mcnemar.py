@@ -1,8 +1,9 @@
 """Which models differ, asked on the same questions?
 
-Each pair is tested by McNemar's test on the questions that exactly one of the two answers correctly. The family of pairs is declared
-before scoring; the adjusted test decides, and the interval beside it is for its own comparison only. Statistics are imported where they
-are used: scipy would double the start-up of verbs that compute nothing.
+Each pair is compared on the questions that both answered: by McNemar's test where answers are right or wrong and questions independent, by the
+mean of the question differences otherwise; each row says which. The family of pairs is declared before scoring; the adjusted test decides, and
+the interval beside it is for its own comparison only unless the study asks for simultaneous ones. Statistics are imported where they are used:
+scipy would double the start-up of verbs that compute nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from evalspec.analyses.pairs import PairRow, compare_pairs, simultaneous
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
@@ -26,11 +28,9 @@ if TYPE_CHECKING:
 Test = Literal["exact", "mid_p"]
 Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]
 Correction = Literal["holm", "none"]
-NOT_BINARY = "scores are not 0 or 1, and McNemar's test counts right and wrong answers"
-WEIGHTED = "the sample is weighted (equal allocation), and McNemar's test needs a sample in which every question counts the same"
+Intervals = Literal["per_comparison", "simultaneous"]
 MOST_DRAWN = 100
 MOST_FORECAST = 50
-NO_COMMON = "the two models have no scored question in common"
 
 
 class McnemarOptions(Artifact):
@@ -42,6 +42,10 @@ class McnemarOptions(Artifact):
     correction: Correction = "holm"
     alpha: Proportion = 0.05
     level: Proportion = 0.95
+    intervals: Intervals = Field(
+        default="per_comparison",
+        description="Whether `level` holds for each interval by itself, or (`simultaneous`) for all intervals of the family together.",
+    )
     baseline: ModelId | None = None
     pairs: tuple[tuple[ModelId, ModelId], ...] = ()
     discordance: Proportion | None = Field(
@@ -61,49 +65,46 @@ class McnemarOptions(Artifact):
         return self
 
 
-class McnemarRow(Artifact):
-    """One pair on one benchmark; `only_first` and `only_second` are the discordant counts, `difference` is first - second."""
+class McnemarRow(PairRow):
+    """One comparison of the family: what its pair shows, the adjusted p-value, and the decision.
 
-    benchmark: Identifier
-    first: Identifier
-    second: Identifier
-    n: int
-    both: int | None = None
-    only_first: int | None = None
-    only_second: int | None = None
-    neither: int | None = None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    p_mid: float | None = None
-    log10_p: float | None = None
+    `disagrees` marks a row whose interval and whose decision say different things about zero.
+    """
+
     p_adjusted: float | None = None
     separated: bool | None = None
-    odds_ratio: float | None = None
-    undefined: str | None = None
+    disagrees: bool = False
 
 
 class McnemarResult(Artifact):
-    """Every comparison of the family, and the models of each benchmark in order of their scores."""
+    """Every comparison of the family, and the models of each benchmark in order of their scores.
+
+    `critical` is how many standard errors the simultaneous intervals reach out, with its Monte Carlo standard error where it was drawn.
+    """
 
     test: Test
     family: Family
     correction: Correction
     alpha: float
     level: float
+    intervals: Intervals
+    critical: float | None = None
+    critical_error: float | None = None
+    critical_by: Literal["max_t", "bonferroni"] | None = None
     family_size: int
     rows: tuple[McnemarRow, ...]
     order: dict[Identifier, tuple[Identifier, ...]]
 
 
-def compute(responses: Responses, options: McnemarOptions, _context: Context) -> McnemarResult:
+def compute(responses: Responses, options: McnemarOptions, context: Context) -> McnemarResult:
     """Return every comparison of the family with its adjusted p-value."""
     order = {benchmark.benchmark: _order(benchmark) for benchmark in responses.benchmarks}
+    pairs = {benchmark.benchmark: tuple(_pairs(options, benchmark.models, order[benchmark.benchmark])) for benchmark in responses.benchmarks}
+    critical = simultaneous(responses.benchmarks, pairs, context, level=options.level) if options.intervals == "simultaneous" else None
     rows = [
         row
         for benchmark in responses.benchmarks
-        for row in _rows(benchmark, options, tuple(_pairs(options, benchmark.models, order[benchmark.benchmark])))
+        for row in compare_pairs(benchmark, pairs[benchmark.benchmark], context, level=critical.level if critical else options.level)
     ]
     return McnemarResult(
         test=options.test,
@@ -111,6 +112,10 @@ def compute(responses: Responses, options: McnemarOptions, _context: Context) ->
         correction=options.correction,
         alpha=options.alpha,
         level=options.level,
+        intervals=options.intervals,
+        critical=critical.value if critical else None,
+        critical_error=critical.error if critical else None,
+        critical_by=critical.by if critical else None,
         family_size=len(rows),
         rows=tuple(_adjusted(rows, options)),
         order=order,
@@ -129,8 +134,8 @@ def estimates(result: McnemarResult) -> tuple[Estimate, ...]:
             low=row.low,
             high=row.high,
             confidence_level=result.level,
-            method="tango",
-            p_value=row.p_value if result.test == "exact" else row.p_mid,
+            method=f"{row.method or 'undefined'}{', simultaneous' if result.intervals == 'simultaneous' else ''}",
+            p_value=row.p(result.test),
             p_adjusted=row.p_adjusted,
             family_size=result.family_size,
             separated=row.separated,
@@ -195,64 +200,20 @@ def _pairs(options: McnemarOptions, models: tuple[str, ...], order: tuple[str, .
             yield from options.pairs
 
 
-def _rows(benchmark: BenchmarkResponses, options: McnemarOptions, pairs: Sequence[tuple[str, str]]) -> Iterator[McnemarRow]:
-    """Return a row per pair, in their order; each pair is compared on the questions that both of its models have a score for."""
-    from evalspec.statistics.all_pairs import paired_tables
-
-    scores = benchmark.settled()
-    binary = np.all((scores == 0) | (scores == 1) | np.isnan(scores), axis=1)
-    places = {model: place for place, model in enumerate(benchmark.models)}
-    first, second = (np.array([places[pair[side]] for pair in pairs], dtype=np.int64) for side in (0, 1))
-    tables = paired_tables(scores == 1, ~np.isnan(scores), first, second)
-    reasons = [
-        _why_undefined(benchmark, questions, binary=yes) for questions, yes in zip(tables.questions, binary[first] & binary[second], strict=True)
-    ]
-    numbers = _numbers(tables.chosen(np.array([reason is None for reason in reasons], dtype=np.bool_)), options.level)
-    for pair, questions, reason in zip(pairs, tables.questions, reasons, strict=True):
-        row = McnemarRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=int(questions), undefined=reason)
-        yield row if reason else row.model_copy(update=next(numbers))
-
-
-def _numbers(tables: PairedTables, level: float) -> Iterator[dict[str, float | None]]:
-    """Test comparisons of 0/1 scores all at once, and give the numbers of each one's row."""
-    from evalspec.statistics.all_pairs import compare_tables
-
-    found = compare_tables(tables, level=level)
-    columns = {
-        "both": tables.both,
-        "only_first": tables.only_first,
-        "only_second": tables.only_second,
-        "neither": tables.neither,
-        "difference": found.difference,
-        "low": found.low,
-        "high": found.high,
-        "p_value": found.p_value,
-        "p_mid": found.p_mid,
-        "log10_p": found.log10_p,
-    }
-    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
-        row = dict(zip(columns, values, strict=True))
-        yield {**row, "odds_ratio": row["only_first"] / row["only_second"] if row["only_second"] else None}
-
-
-def _why_undefined(benchmark: BenchmarkResponses, questions: int, *, binary: bool) -> str | None:
-    if not questions:
-        return NO_COMMON
-    if np.ptp(benchmark.weights) > 0:
-        return WEIGHTED
-    return None if binary else NOT_BINARY
-
-
-def _adjusted(rows: list[McnemarRow], options: McnemarOptions) -> Iterator[McnemarRow]:
+def _adjusted(rows: Sequence[PairRow], options: McnemarOptions) -> Iterator[McnemarRow]:
     """Add the adjusted p-value and the decision; an undefined comparison counts as p = 1 in its family."""
     from evalspec.statistics.multiplicity import holm
 
-    raw = [row.p_value if options.test == "exact" else row.p_mid for row in rows]
+    raw = [row.p(options.test) for row in rows]
     counted = [1.0 if p is None else p for p in raw]
     adjusted = holm(counted) if options.correction == "holm" and rows else counted
     for row, p, p_adjusted in zip(rows, raw, adjusted, strict=True):
-        decided = {} if p is None else {"p_adjusted": float(p_adjusted), "separated": bool(p_adjusted <= options.alpha)}
-        yield row.model_copy(update=decided)
+        found = dict(row)
+        if p is not None:
+            separated = bool(p_adjusted <= options.alpha)
+            excludes = row.low is not None and row.high is not None and (row.low > 0 or row.high < 0)
+            found |= {"p_adjusted": float(p_adjusted), "separated": separated, "disagrees": row.low is not None and excludes != separated}
+        yield McnemarRow.model_construct(**found)
 
 
 ANALYSIS = Analysis(
@@ -271,5 +232,10 @@ ANALYSIS = Analysis(
         "Fagerland, Lydersen & Laake (2013), BMC Med. Res. Methodol. 13:91, doi:10.1186/1471-2288-13-91",
         "Holm (1979), Scand. J. Statist. 6(2), 65-70",
         "Tango (1998), Statist. Med. 17(8), 891-908",
+        "Fay (2010), The R Journal 2(1), 53-58 (odds ratio and its exact interval)",
+        "Miller (2024), arXiv:2411.00640 (means of question differences, repeats, clusters)",
+        "Bell & McCaffrey (2002), Survey Methodology 28(2), 169-181 (clusters)",
+        "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (sign flips)",
+        "Westfall & Young (1993), Resampling-Based Multiple Testing (simultaneous intervals)",
     ),
 )

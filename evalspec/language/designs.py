@@ -46,7 +46,9 @@ def _pool(benchmark: Entry, pointer: Pointer, name: str) -> Iterator[Fault]:
     if method in ("all", "ids"):
         drawn = "takes every question of it" if method == "all" else "names its questions instead of drawing them"
         message = f"{name} asks about this pool of questions alone, and its sample {drawn}"
-        hint = "with all of a pool asked nothing is uncertain about it" if method == "all" else "questions that are chosen say nothing sure about others"
+        hint = (
+            "with all of a pool asked nothing is uncertain about it" if method == "all" else "questions that are chosen say nothing sure about others"
+        )
         yield Fault((*pointer, "target"), message, f"{hint}: delete the key, or draw a simple or stratified sample")
     if "clusters" in (lookup(benchmark, ("groups", "subject")), lookup(benchmark, ("groups", "cluster"))):
         message = f"{name} asks about this pool of questions alone, and declares clusters, which stand for others like them"

@@ -1,15 +1,17 @@
-"""How is a result drawn?  A small SVG surface for points with their intervals: same numbers, same bytes."""
+"""How is a result drawn?  A small SVG surface for points with their intervals and for curves: same numbers, same bytes."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 from xml.sax.saxutils import escape
 
 from evalspec.artifacts.report import Figure
+from evalspec.protocols import Point
 from evalspec.reporting.characters import neutralise
-from evalspec.reporting.numbers import MINUS
+from evalspec.reporting.curves import Curve, CurveScales, draw_curves
+from evalspec.reporting.scales import nice_ticks, tick_label
 from evalspec.reporting.svg import (
     ACCENT,
     ACCENT_BAND,
@@ -64,7 +66,10 @@ class Content:
     caption: str = ""
     label: str = ""
     percent: bool = True
+    across: str = ""
+    logarithmic: bool = False
     rows: list[Row] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
 
 
@@ -79,7 +84,7 @@ class Chart:
         self._content.caption = text
 
     def scale(self, label: str, *, percent: bool = True) -> None:
-        """Name the horizontal axis and say whether its numbers are shown as percent."""
+        """Name the axis of values (horizontal for rows, vertical for curves) and say whether they are shown as percent."""
         self._content.label, self._content.percent = label, percent
 
     def interval(self, label: str, value: float | None, low: float | None, high: float | None, *, group: str = "", muted: bool = False) -> None:
@@ -87,17 +92,31 @@ class Chart:
         self._content.rows.append(Row(group, label, value, low, high, muted))
 
     def reference(self, value: float, label: str) -> None:
-        """Draw a vertical line at `value`; a line at 0 makes the axis one of differences, in signed points."""
+        """Draw a line at `value` of the axis of values; a line at 0 makes the axis one of differences, in signed points."""
         self._content.references.append(Reference(value, label))
+
+    def across(self, label: str, *, logarithmic: bool = False) -> None:
+        """Name the axis along which curves run, such as a number of questions."""
+        self._content.across, self._content.logarithmic = label, logarithmic
+
+    def curve(self, label: str, points: Sequence[Point], *, group: str = "", muted: bool = False) -> None:
+        """Add a curve to the panel under a group heading, with its band where points have one; `muted` draws it less strongly."""
+        if points:
+            self._content.curves.append(Curve(group, label, tuple(points), muted))
 
     @property
     def empty(self) -> bool:
-        """Whether there is no row to draw."""
-        return not self._content.rows
+        """Whether there is no row and no curve to draw."""
+        return not self._content.rows and not self._content.curves
 
     def draw(self, width: Width) -> Figure:
-        """Return the drawing: `wide` for desks and paper, `narrow` for phones with each label above its mark."""
+        """Return the drawing: `wide` for desks and paper, `narrow` for phones with each label above its mark.
+
+        Raises ValueError when it was given both rows and curves.
+        """
         content = self._content
+        if content.curves:
+            return self._draw_curves(width)
         return Figure(
             svg=_Drawing(content, width).svg(),
             drawn={
@@ -108,21 +127,23 @@ class Chart:
             },
         )
 
-
-def nice_ticks(low: float, high: float, *, most: int) -> tuple[float, ...]:
-    """Return at most `most` round numbers (steps of 1, 2, 2.5 or 5 times a power of ten) that enclose low and high.
-
-    >>> nice_ticks(0.22, 0.71, most=7)
-    (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-    """
-    power = math.floor(math.log10(max(high - low, 1e-9))) - 1
-    for exponent in (power, power + 1, power + 2):
-        for factor in (1, 2, 2.5, 5):
-            step = factor * 10.0**exponent
-            first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-            if last - first + 1 <= most:
-                return tuple(round(index * step, 10) for index in range(first, last + 1))
-    raise AssertionError("a step of 50 times the span needs two ticks")
+    def _draw_curves(self, width: Width) -> Figure:
+        content = self._content
+        if content.rows:
+            raise ValueError("a chart shows rows or curves, not both")
+        scales = CurveScales(
+            content.caption, content.label, content.percent, content.across, content.logarithmic, {one.value: one.label for one in content.references}
+        )
+        return Figure(
+            svg=draw_curves(content.curves, scales, narrow=width == "narrow"),
+            drawn={
+                "caption": content.caption,
+                "axis": content.label,
+                "across": content.across,
+                "curves": [asdict(curve) for curve in content.curves],
+                "references": [asdict(reference) for reference in content.references],
+            },
+        )
 
 
 class _Drawing:
@@ -217,10 +238,5 @@ class _Drawing:
         return parts
 
     def _tick_label(self, tick: float) -> str:
-        factor = 100 if self._content.percent else 1
-        shown = tick * factor
-        step = (self._ticks[1] - self._ticks[0]) * factor if len(self._ticks) > 1 else 1.0
-        decimals = next((digits for digits in range(6) if abs(round(step, digits) - step) < 1e-9), 6)
-        text = f"{abs(shown):.{decimals}f}"
-        sign = MINUS if shown < 0 else "+" if shown > 0 and self._signed else ""
-        return f"{sign}{text} %" if self._content.percent and not self._signed else f"{sign}{text}"
+        step = self._ticks[1] - self._ticks[0] if len(self._ticks) > 1 else 1.0
+        return tick_label(tick, step, percent=self._content.percent, signed=self._signed)

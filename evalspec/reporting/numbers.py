@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 __all__ = ["STYLES", "Style", "decimals_apart", "decimals_from_interval", "decimals_of", "format_number"]
 
 Style = Literal[
-    "percent", "percent_bare", "points", "points_bare", "level", "p", "p_equation", "count", "about", "plain", "bytes", "seconds", "millions"
+    "percent", "percent_bare", "points", "points_bare", "level", "p", "p_equation", "p_log10", "count", "about", "plain", "bytes", "seconds", "millions"
 ]
 
 MINUS = "\N{MINUS SIGN}"
@@ -112,6 +112,13 @@ def _p_equation(value: float, decimals: int) -> str:
     return f"p {text}" if text[0] in "<>" else f"p = {text}"
 
 
+def _p_log10(value: float, _decimals: int) -> str:
+    """Return the p-value whose base-10 logarithm is `value`, however small it is."""
+    if value < -300:
+        return "< 1e-300"
+    return f"{10**value:.1e}" if value < -4 else _p(10**value, DEFAULT_DECIMALS)
+
+
 def _count(value: float, _decimals: int) -> str:
     return f"{value:,.0f}".replace("-", MINUS)
 
@@ -157,6 +164,7 @@ STYLES: Mapping[str, Callable[[float, int], str]] = MappingProxyType(
         "level": _level,
         "p": _p,
         "p_equation": _p_equation,
+        "p_log10": _p_log10,
         "count": _count,
         "about": _about,
         "plain": _plain,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 from xml.sax.saxutils import escape
@@ -22,6 +23,8 @@ __all__ = [
     "circle",
     "coordinate",
     "line",
+    "polygon",
+    "polyline",
     "words",
 ]
 
@@ -67,9 +70,24 @@ def line(start: tuple[float, float], end: tuple[float, float], colour: str, *, w
     return f'<line {places} style="stroke:{colour}" stroke-width="{width}"{look}/>'
 
 
-def circle(x: float, y: float, *, fill: str, stroke: str) -> str:
-    """Return the mark of a point estimate."""
-    return f'<circle cx="{coordinate(x)}" cy="{coordinate(y)}" r="4.5" style="fill:{fill};stroke:{stroke}" stroke-width="2"/>'
+def circle(x: float, y: float, *, fill: str, stroke: str, radius: float = 4.5) -> str:
+    """Return the mark of a point."""
+    return f'<circle cx="{coordinate(x)}" cy="{coordinate(y)}" r="{radius}" style="fill:{fill};stroke:{stroke}" stroke-width="2"/>'
+
+
+def polyline(places: Sequence[tuple[float, float]], colour: str, *, dash: str = "") -> str:
+    """Return a line through places, dashed where a pattern is given."""
+    pattern = f' stroke-dasharray="{dash}"' if dash else ""
+    return f'<polyline points="{_points(places)}" style="fill:none;stroke:{colour}" stroke-width="2.25" stroke-linejoin="round"{pattern}/>'
+
+
+def polygon(places: Sequence[tuple[float, float]], colour: str) -> str:
+    """Return an area without an edge, such as the band about a curve."""
+    return f'<polygon points="{_points(places)}" style="fill:{colour};fill-opacity:0.7;stroke:none"/>'
+
+
+def _points(places: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in places)
 
 
 def coordinate(number: float) -> str:

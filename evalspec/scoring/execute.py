@@ -76,14 +76,17 @@ def score(task: ScoringTask, executor: Executor, journal: Journal, progress: Pro
         if not isinstance(model.identity, CheckpointIdentity)
         for benchmark in task.protocol.benchmarks
     }
-    before = {(order.model, work.benchmark): _read(order, work, journal) for order in orders for work in order.works}
-    _run_missing(orders, before, executor, journal, progress)
-    after = {(order.model, work.benchmark): _read(order, work, journal) for order in orders for work in order.works}
+    before = _read_all(orders, journal)
+    after = _read_all(orders, journal) if _run_missing(orders, before, executor, journal, progress) else before
     for order in orders:
         for work in order.works:
             rows[order.model, work.benchmark] = _rows(order, work, after[order.model, work.benchmark], task.questions[work.benchmark])
     _record_speeds(orders, before, after, executor, journal)
     return Scored(assemble(task.protocol, task.questions, rows), tuple(_ledger(orders, before, after)))
+
+
+def _read_all(orders: Sequence[WorkOrder], journal: Journal) -> dict[tuple[str, str], _BenchmarkRecord]:
+    return {(order.model, work.benchmark): _read(order, work, journal) for order in orders for work in order.works}
 
 
 def _read(order: WorkOrder, work: BenchmarkWork, journal: Journal) -> _BenchmarkRecord:
@@ -96,13 +99,14 @@ def _read(order: WorkOrder, work: BenchmarkWork, journal: Journal) -> _Benchmark
 
 def _run_missing(
     orders: Sequence[WorkOrder], before: Mapping[tuple[str, str], _BenchmarkRecord], executor: Executor, journal: Journal, progress: ProgressSink
-) -> None:
+) -> bool:
+    """Score what the journal lacks; returns whether anything was lacking."""
     pending = [order for order in orders if not all(before[order.model, work.benchmark].complete for work in order.works)]
     total = sum(len(work.questions) + min(len(work.questions), CHECKED) for order in orders for work in order.works)
     done = sum(record.answered for record in before.values())
     progress(Progress("scoring", done, total, "questions", "already in the journal" if done else ""))
     if not pending:
-        return
+        return False
 
     def tell(event: WorkerEvent) -> None:
         nonlocal done
@@ -113,6 +117,7 @@ def _run_missing(
             progress(Progress("scoring", done, total, "questions", note, warning))
 
     executor.run(pending, journal.folder, tell)
+    return True
 
 
 def _rows(order: WorkOrder, work: BenchmarkWork, record: _BenchmarkRecord, questions: Sequence[Question]) -> ModelRows:

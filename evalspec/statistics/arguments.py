@@ -31,6 +31,24 @@ def require_fraction(name: str, value: float) -> float:
     return float(value)
 
 
+def require_one_sided(alpha: float) -> float:
+    """Give a one-sided level back when it lies strictly between 0 and 0.5.
+
+    Raises
+    ------
+    ValueError
+        When it does not, NaN included.
+
+    Examples
+    --------
+    >>> require_one_sided(0.025)
+    0.025
+    """
+    if not 0.0 < alpha < 0.5:
+        raise ValueError(f"alpha must lie strictly between 0 and 0.5; got {alpha!r}")
+    return float(alpha)
+
+
 def require_count(name: str, value: int, *, minimum: int = 0) -> int:
     """Give ``value`` back as ``int`` when it is a whole number of at least ``minimum``.
 
@@ -107,6 +125,9 @@ def require_binary(name: str, values: ArrayLike) -> NDArray[np.bool_]:
     >>> require_binary("first", [1, 0])
     array([ True, False])
     """
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        # Nothing to check, and large matrices keep their one byte per score.
+        return values
     array = as_floats(name, values)
     wrong = (array != 0.0) & (array != 1.0)
     if wrong.any():
@@ -161,8 +182,8 @@ def two_sided_t(level: float, degrees_of_freedom: float) -> float:
     return float(-stdtrit(degrees_of_freedom, (1.0 - require_fraction("level", level)) / 2.0))
 
 
-def bisect(function: Callable[[float], float], low: float, high: float) -> float:
-    """Halve [low, high] around the sign change of ``function`` until doubles part no further.
+def bisect(function: Callable[[float], float], low: float, high: float, *, tolerance: float = 0.0) -> float:
+    """Halve [low, high] around the sign change of ``function`` until it is this narrow, or doubles part no further.
 
     The caller vouches that ``function`` has opposite signs at the two ends.
 
@@ -174,7 +195,7 @@ def bisect(function: Callable[[float], float], low: float, high: float) -> float
     negative_at_low = function(low) < 0.0
     for _ in range(200):
         middle = 0.5 * (low + high)
-        if middle in (low, high):
+        if middle in (low, high) or high - low <= tolerance:
             break
         if (function(middle) < 0.0) == negative_at_low:
             low = middle

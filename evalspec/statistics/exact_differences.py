@@ -44,6 +44,35 @@ def fay_lumbard(counts: PairedCounts, *, level: float = 0.95) -> Interval:
     return Interval(_lower_limit(counts, tail), -_lower_limit(counts.swapped(), tail))
 
 
+def fay_lumbard_p(counts: PairedCounts, limit: float) -> float:
+    """One-sided p-value against H0: the difference is at most ``limit``; below ``alpha`` exactly where the lower limit exceeds it.
+
+    Parameters
+    ----------
+    counts
+        The paired 2x2 table.
+    limit
+        In (-1, 1); at 0 this is the one-sided exact McNemar test.
+
+    Raises
+    ------
+    ValueError
+        For an impossible limit.
+
+    References
+    ----------
+    As `fay_lumbard`. That the p-value keeps its level at limits other than 0 is their conjecture, which they support by calculation.
+
+    Examples
+    --------
+    >>> round(fay_lumbard_p(PairedCounts(1217, 219, 182, 382), 0.0), 5)
+    0.03604
+    """
+    if not -1.0 < limit < 1.0:
+        raise ValueError(f"limit must lie strictly between -1 and 1; got {limit!r}")
+    return min(1.0, max(0.0, _Lopsided(counts).below(limit)))
+
+
 def _lower_limit(counts: PairedCounts, tail: float) -> float:
     lopsided = _Lopsided(counts)
     even_or_less = lopsided.at_most_half

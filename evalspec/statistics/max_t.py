@@ -6,13 +6,14 @@ statistics is smaller than Bonferroni supposes, because comparisons share models
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalspec.statistics.arguments import FloatArray, as_floats, require_count, require_fraction
+from evalspec.statistics.groups import group
 
 Pair = tuple[int, int]
 
@@ -22,7 +23,7 @@ _CHUNK = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class MaxT:
-    """Quantile of the largest |statistic| of a family, its Monte Carlo standard error, and the pairs that never differ."""
+    """Quantile of the largest |statistic| of a family, its Monte Carlo standard error, and the pairs without any spread."""
 
     critical_value: float
     standard_error: float
@@ -31,7 +32,7 @@ class MaxT:
 
 @dataclass(frozen=True, slots=True)
 class PairStatistics:
-    """Mean differences of ordered pairs, their standard errors, and a root of the scores' covariance, (M, M)."""
+    """Mean differences of ordered pairs, their standard errors, and the symmetric root of the mean scores' covariance, (M, M)."""
 
     pairs: tuple[Pair, ...]
     differences: FloatArray
@@ -39,7 +40,7 @@ class PairStatistics:
     root: FloatArray
 
 
-def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair]) -> PairStatistics:
+def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair], *, clusters: Iterable[Hashable] | None = None) -> PairStatistics:
     """Mean paired differences and standard errors of the pairs named.
 
     Parameters
@@ -48,11 +49,13 @@ def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair]) -> PairStatistics:
         Shape (M, Q), at least two questions.
     pairs
         Positions (first, second) of different models.
+    clusters
+        One label per question, where questions come in clusters; standard errors are then CR1.
 
     Raises
     ------
     ValueError
-        When scores are missing or a pair is impossible.
+        When scores are missing, a pair is impossible, or there are fewer than two clusters.
 
     References
     ----------
@@ -70,14 +73,28 @@ def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair]) -> PairStatistics:
     for first, second in pairs:
         if first == second or not (0 <= first < models and 0 <= second < models):
             raise ValueError(f"a pair must name two different models below {models}; got {(first, second)}")
-    covariance = np.atleast_2d(np.cov(values))
     i, j = _columns(pairs)
+    parts = _parts(values, clusters)
     # Straight from the differences: identical models then have a standard error of exactly 0.
-    errors = np.array([(values[a] - values[b]).std(ddof=1) for a, b in pairs]) / np.sqrt(questions)
-    eigenvalues, vectors = np.linalg.eigh(covariance / questions)
-    root = vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))
+    errors = np.array([np.sqrt(np.sum((parts[a] - parts[b]) ** 2)) for a, b in pairs])
+    eigenvalues, vectors = np.linalg.eigh(parts @ parts.T)
+    # The symmetric root is unique, so that another order of questions or another machine draws the same numbers.
+    root = (vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))) @ vectors.T
     means = values.mean(axis=1)
     return PairStatistics(tuple(pairs), means[i] - means[j], errors, root)
+
+
+def _parts(values: FloatArray, clusters: Iterable[Hashable] | None) -> FloatArray:
+    """Return what each question or cluster adds to each mean, (M, units), scaled so that products sum to the covariance of the means."""
+    questions = values.shape[1]
+    residuals = values - values.mean(axis=1, keepdims=True)
+    if clusters is None:
+        return np.asarray(residuals / np.sqrt(questions * (questions - 1.0)))
+    groups = group(clusters, questions)
+    count = len(groups.names)
+    if count < 2:
+        raise ValueError(f"needs at least 2 clusters; got {count}")
+    return np.stack([groups.totals(row) for row in residuals]) * (np.sqrt(count / (count - 1.0)) / questions)
 
 
 def max_t_critical_value(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> MaxT:
@@ -110,15 +127,43 @@ def max_t_critical_value(statistics: PairStatistics, *, alpha: float = 0.05, dra
     >>> bool(1.9 < max_t_critical_value(family, draws=20000, rng=np.random.default_rng(1)).critical_value < 2.0)
     True
     """
-    spread = statistics.errors > 0.0
-    if not spread.any():
-        raise ValueError("no pair of models differs on any question: there is nothing to compare")
-    largest = np.concatenate([np.abs(batch[:, spread]).max(axis=1) for batch in _draws(statistics, draws, rng)])
+    return family_critical_value([statistics], alpha=alpha, draws=draws, rng=rng)
+
+
+def family_critical_value(families: Sequence[PairStatistics], *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> MaxT:
+    """Critical value as `max_t_critical_value` for one family over several benchmarks, whose questions are independent of each other.
+
+    Raises
+    ------
+    ValueError
+        When no pair has any spread, or arguments are impossible.
+
+    References
+    ----------
+    As `max_t_critical_value`.
+
+    Examples
+    --------
+    >>> family = pair_statistics([[1, 1, 0, 1, 0], [1, 0, 0, 1, 1]], [(0, 1)])
+    >>> bool(2.2 < family_critical_value([family, family], draws=20000, rng=np.random.default_rng(1)).critical_value < 2.3)
+    True
+    """
     level = 1.0 - require_fraction("alpha", alpha)
+    moving = [statistics for statistics in families if np.any(statistics.errors > 0.0)]
+    if not moving:
+        raise ValueError("no pair of models differs on any question: there is nothing to compare")
+    largest = np.max([_largest(statistics, draws, rng) for statistics in moving], axis=0)
     slack = np.sqrt(alpha * level / draws)
     low, middle, high = np.quantile(largest, [max(0.0, level - slack), level, min(1.0, level + slack)])
-    identical = tuple(pair for pair, apart in zip(statistics.pairs, spread, strict=True) if not apart)
+    identical = tuple(
+        pair for statistics in families for pair, error in zip(statistics.pairs, statistics.errors.tolist(), strict=True) if error == 0.0
+    )
     return MaxT(float(middle), float(high - low) / 2.0, identical)
+
+
+def _largest(statistics: PairStatistics, draws: int, rng: np.random.Generator) -> FloatArray:
+    spread = statistics.errors > 0.0
+    return np.concatenate([np.abs(batch[:, spread]).max(axis=1) for batch in _draws(statistics, draws, rng)])
 
 
 def step_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -167,17 +212,15 @@ def step_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rn
         rejected |= fresh
 
 
-def _draws(statistics: PairStatistics, draws: int, rng: np.random.Generator) -> list[FloatArray]:
+def _draws(statistics: PairStatistics, draws: int, rng: np.random.Generator) -> Iterator[FloatArray]:
     """Standardised differences under H0, in batches of rows, (R, pairs); 0 for pairs without spread."""
     require_count("draws", draws, minimum=100)
     i, j = _columns(statistics.pairs)
     scale = np.where(statistics.errors > 0.0, statistics.errors, np.inf)
     step = max(1, _CHUNK // len(statistics.pairs))
-    batches = []
     for start in range(0, draws, step):
         means = rng.standard_normal((min(step, draws - start), statistics.root.shape[0])) @ statistics.root.T
-        batches.append(np.asarray((means[:, i] - means[:, j]) / scale))
-    return batches
+        yield np.asarray((means[:, i] - means[:, j]) / scale)
 
 
 def _columns(pairs: Sequence[Pair]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

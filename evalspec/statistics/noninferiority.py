@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
-from evalspec.statistics.arguments import require_fraction
-from evalspec.statistics.differences import PairedCounts, paired_difference, restricted_only_second, tango, tango_statistic
+from evalspec.statistics.arguments import require_fraction, require_one_sided
+from evalspec.statistics.differences import PairedCounts, paired_difference, restricted_only_second, tango_statistic
+from evalspec.statistics.one_sided import above
 from evalspec.statistics.proportions import Interval
 
 
@@ -67,10 +68,8 @@ def noninferiority(counts: PairedCounts, margin: float, *, alpha: float = 0.025)
     False
     """
     require_fraction("margin", margin)
-    statistic = tango_statistic(counts, -margin)
-    p_value = float(ndtr(-statistic))
-    bound = tango(counts, level=1.0 - 2.0 * _one_sided(alpha)).low
-    return NonInferiority(paired_difference(counts), statistic, p_value, bound, bool(statistic > -ndtri(alpha)))
+    test = above(counts, -margin, alpha=alpha)
+    return NonInferiority(paired_difference(counts), tango_statistic(counts, -margin), test.p_value, test.bound, test.passed)
 
 
 def equivalence(counts: PairedCounts, margin: float, *, alpha: float = 0.05) -> Equivalence:
@@ -131,12 +130,6 @@ def noninferiority_questions(discordance: float, difference: float, margin: floa
         raise ValueError(f"needs |difference| <= discordance <= 1 and difference > -margin; got {difference}, {discordance}, {margin}")
     only_first, only_second = (discordance + difference) / 2.0, (discordance - difference) / 2.0
     null_variance = 2.0 * restricted_only_second(only_first, only_second, -margin) - margin * (1.0 + margin)
-    z_alpha, z_power = -ndtri(_one_sided(alpha)), ndtri(require_fraction("power", power))
+    z_alpha, z_power = -ndtri(require_one_sided(alpha)), ndtri(require_fraction("power", power))
     root = z_alpha * math.sqrt(null_variance) + z_power * math.sqrt(discordance - difference * difference)
     return float((root / (difference + margin)) ** 2)
-
-
-def _one_sided(alpha: float) -> float:
-    if not 0.0 < alpha < 0.5:
-        raise ValueError(f"alpha must lie strictly between 0 and 0.5; got {alpha!r}")
-    return alpha

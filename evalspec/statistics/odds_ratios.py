@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import betainc
 
-from evalspec.statistics.arguments import bisect, require_fraction
+from evalspec.statistics.arguments import bisect, require_counts, require_fraction
 from evalspec.statistics.differences import PairedCounts
-from evalspec.statistics.proportions import Interval, clopper_pearson
+from evalspec.statistics.proportions import Interval, Intervals, clopper_pearson, clopper_pearson_many
 
 
 def odds_ratio(counts: PairedCounts) -> float | None:
@@ -49,6 +51,22 @@ def odds_ratio_exact(counts: PairedCounts, *, level: float = 0.95) -> Interval:
         return Interval(0.0, math.inf)
     share = clopper_pearson(counts.only_first, counts.discordant, level=level)
     return Interval(_odds(share.low), _odds(share.high))
+
+
+def odds_ratio_limits(only_first: ArrayLike, only_second: ArrayLike, *, level: float = 0.95) -> Intervals:
+    """`odds_ratio_exact` for arrays of discordant counts, which broadcast together.
+
+    Examples
+    --------
+    >>> limits = odds_ratio_limits([219, 0], [182, 0])
+    >>> limits.low.round(3), limits.high.round(3)
+    (array([0.984, 0.   ]), array([1.473,   inf]))
+    """
+    first, second = np.broadcast_arrays(require_counts("only_first", only_first), require_counts("only_second", only_second))
+    trials = first + second
+    shares = clopper_pearson_many(first, np.maximum(trials, 1), level=level)
+    low, high = (np.divide(share, 1.0 - share, out=np.full(share.shape, math.inf), where=share < 1.0) for share in (shares.low, shares.high))
+    return Intervals(np.where(trials == 0, 0.0, low), np.where(trials == 0, math.inf, high))
 
 
 def odds_ratio_mid_p(counts: PairedCounts, *, level: float = 0.95) -> Interval:

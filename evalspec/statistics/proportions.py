@@ -6,12 +6,15 @@ Assumption of every function here: the trials are independent and share one prob
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainccinv, betaincinv
 
-from evalspec.statistics.arguments import FloatArray, IntArray, require_count, require_counts, require_fraction, two_sided_z
+from evalspec.statistics.arguments import FloatArray, IntArray, require_count, require_counts, require_fraction, two_sided_t, two_sided_z
+
+Limits = Literal["wilson", "clopper_pearson", "jeffreys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,54 @@ def jeffreys(successes: int, trials: int, *, level: float = 0.95) -> Interval:
     low = 0.0 if k == 0 else float(betaincinv(k + 0.5, n - k + 0.5, tail))
     high = 1.0 if k == n else float(betainccinv(k + 0.5, n - k + 0.5, tail))
     return Interval(low, high)
+
+
+def effective_limits(
+    proportion: float, effective_n: float, *, limits: Limits = "wilson", level: float = 0.95, degrees_of_freedom: float | None = None
+) -> Interval:
+    """Limits of a proportion that is as precise as one of ``effective_n`` independent trials.
+
+    Parameters
+    ----------
+    proportion
+        The estimate, in [0, 1].
+    effective_n
+        Positive, not necessarily whole.
+    limits
+        Whose formula is used on the effective number.
+    level
+        Two-sided confidence level, in (0, 1).
+    degrees_of_freedom
+        Those of the variance behind ``effective_n``: Student's quantile then stands for the normal one.
+
+    Raises
+    ------
+    ValueError
+        For impossible arguments.
+
+    References
+    ----------
+    Korn and Graubard (1998), Surv. Methodol. 24, 193-201, who shrink the effective number by the squared ratio of the quantiles.
+
+    Examples
+    --------
+    >>> interval = effective_limits(0.9, 40.0, limits="clopper_pearson")
+    >>> round(interval.low, 4), round(interval.high, 4)
+    (0.7634, 0.9721)
+    """
+    if not (0.0 <= proportion <= 1.0 and effective_n > 0.0):
+        raise ValueError(f"needs a proportion in [0, 1] and a positive effective number; got {proportion!r} and {effective_n!r}")
+    z = two_sided_z(level)
+    n = effective_n if degrees_of_freedom is None else effective_n * (z / two_sided_t(level, degrees_of_freedom)) ** 2
+    if limits == "wilson":
+        found = score_limits(np.array([proportion]), np.array([n]), z)
+        low, high = float(found.low[0]), float(found.high[0])
+    else:
+        added, tail = 0.5 if limits == "jeffreys" else 0.0, (1.0 - level) / 2.0
+        right, wrong = proportion * n, (1.0 - proportion) * n
+        low = float(betaincinv(right + added, wrong + 1.0 - added, tail)) if right > 0.0 else 0.0
+        high = float(betainccinv(right + 1.0 - added, wrong + added, tail)) if wrong > 0.0 else 1.0
+    return Interval(0.0 if proportion == 0.0 else low, 1.0 if proportion == 1.0 else high)
 
 
 def _one(successes: int, trials: int) -> tuple[IntArray, IntArray]:

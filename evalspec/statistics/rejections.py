@@ -32,7 +32,7 @@ class Rejections:
     @classmethod
     def around(cls, questions: int, discordance: float, alpha: float, test: Variant) -> Rejections:
         """Tabulate the test at every number of discordant questions that is likely enough to matter."""
-        first, last = _likely(questions, discordance)
+        first, last = likely_discordant(questions, discordance)
         m = np.arange(first, last + 1, dtype=np.int64)
         limits = rejection_limits(m, require_fraction("alpha", alpha), test)
         used = limits >= 0
@@ -60,9 +60,9 @@ class PowerCurve:
         Examples
         --------
         >>> PowerCurve(0.2, 0.05, 0.05, "exact").at(np.array([199, 200])).round(4)
-        array([0.2968, 0.2984])
+        array([0.2967, 0.2984])
         """
-        first, last = _likely(int(questions[0]), self.discordance)[0], _likely(int(questions[-1]), self.discordance)[1]
+        first, last = likely_discordant(int(questions[0]), self.discordance)[0], likely_discordant(int(questions[-1]), self.discordance)[1]
         m = np.arange(first, last + 1, dtype=np.int64)
         limits = rejection_limits(m, self.alpha, self.test)
         m, limits = m[limits >= 0], limits[limits >= 0]
@@ -78,8 +78,14 @@ def _rejected(discordant: IntArray, limits: IntArray, share: float, directions: 
     return np.asarray(rejected + betainc(a, b, 1.0 - share) if directions == "both" else rejected)
 
 
-def _likely(questions: int, discordance: float) -> tuple[int, int]:
-    """First and last number of discordant questions worth counting: beyond them the binomial mass is below 1e-14."""
+def likely_discordant(questions: int, discordance: float) -> tuple[int, int]:
+    """First and last number of discordant questions worth counting: beyond them the binomial mass is below 1e-14.
+
+    Examples
+    --------
+    >>> likely_discordant(2000, 0.2)
+    (236, 564)
+    """
     # 8 standard deviations, and 20 for skewness.
     spread = 8.0 * math.sqrt(questions * discordance * (1.0 - discordance)) + 20.0
     return max(0, math.floor(questions * discordance - spread)), min(questions, math.ceil(questions * discordance + spread))

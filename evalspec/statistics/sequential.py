@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -83,6 +84,84 @@ def spending_boundaries(fractions: Sequence[float], *, alpha: float = 0.05, spen
         boundaries.append(boundary)
         spent = allowed
     return tuple(boundaries)
+
+
+@dataclass(frozen=True, slots=True)
+class LookPlan:
+    """Looks planned at so many questions each, rising; the last is the end."""
+
+    questions: tuple[int, ...]
+    spending: Spending = "obrien_fleming"
+
+    def __post_init__(self) -> None:
+        if not self.questions or not all(late > early for early, late in pairwise((0, *self.questions))):
+            raise ValueError(f"the questions of the looks must rise from at least 1; got {list(self.questions)}")
+
+    @property
+    def fractions(self) -> tuple[float, ...]:
+        """Share of all planned questions at each look."""
+        return tuple(questions / self.questions[-1] for questions in self.questions)
+
+
+def nominal_alpha(plan: LookPlan, look: int, *, alpha: float = 0.025) -> float:
+    """One-sided level at which one look of a plan is tested, so that all looks together err with probability ``alpha``.
+
+    It uses that the statistics of the looks are normal and correlated, as approximate tests do.
+
+    Parameters
+    ----------
+    plan
+        The looks.
+    look
+        Which one, from 1.
+    alpha
+        One-sided level of all looks together.
+
+    Raises
+    ------
+    ValueError
+        When the plan has no such look, or alpha is impossible.
+
+    References
+    ----------
+    Lan and DeMets (1983), as `spending_boundaries`, whose upper boundary this is, at twice the level.
+
+    Examples
+    --------
+    >>> [round(nominal_alpha(LookPlan((500, 1000)), look), 5) for look in (1, 2)]
+    [0.00153, 0.0245]
+    """
+    _require_look(plan, look)
+    boundaries = spending_boundaries(plan.fractions[:look], alpha=2.0 * alpha, spending=plan.spending)
+    return float(ndtr(-boundaries[look - 1]))
+
+
+def spent_alpha(plan: LookPlan, look: int, *, alpha: float = 0.025) -> float:
+    """What one look may spend of a one-sided alpha: tests at these levels keep it by the union bound, whatever they are.
+
+    Raises
+    ------
+    ValueError
+        As `nominal_alpha`.
+
+    References
+    ----------
+    Lan and DeMets (1983), as `spending_boundaries`.
+
+    Examples
+    --------
+    >>> [round(spent_alpha(LookPlan((500, 1000)), look), 5) for look in (1, 2)]
+    [0.00153, 0.02347]
+    """
+    _require_look(plan, look)
+    times = (0.0, *plan.fractions)
+    before, now = (_spent(time, 2.0 * alpha, plan.spending) if time else 0.0 for time in (times[look - 1], times[look]))
+    return (now - before) / 2.0
+
+
+def _require_look(plan: LookPlan, look: int) -> None:
+    if not 1 <= look <= len(plan.questions):
+        raise ValueError(f"the plan has {len(plan.questions)} look(s); got look {look}")
 
 
 def _spent(time: float, alpha: float, spending: Spending) -> float:

@@ -109,7 +109,8 @@ def _questions(benchmark: ProtocolBenchmark, rows: list[Row]) -> tuple[Question,
     for row, drawn in zip(rows, benchmark.questions, strict=False):
         question = None
         if benchmark.disclosure == "full" and row["stem"] is not None:
-            question = Question(row["id"], row["stem"], tuple(row["choices"]), row["answer"], row["subject"], row["cluster"], tuple(row["flags"] or ()))
+            labels = (row["subject"], row["cluster"], tuple(row["flags"] or ()))
+            question = Question(row["id"], row["stem"], tuple(row["choices"]), row["answer"], *labels)
             questions.append(question)
         if row != _row(benchmark, drawn, question) or (question is not None and question.digest() != drawn.sha256):
             raise ValueError(f"question '{row['id']}' of benchmark '{benchmark.id}' is not the one that the protocol drew")

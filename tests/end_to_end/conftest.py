@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import os
 import shutil
@@ -58,21 +60,21 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("EVALSPEC_")} | {"OMP_NUM_THREADS": "1"} | dict(more or {})
 
 
-@pytest.fixture
-def evalspec(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command in this process: the same `main`, without a new interpreter for each of many small questions."""
-
-    def command(*arguments: str | Path, cwd: Path) -> Spoken:
-        monkeypatch.chdir(cwd)
-        capfd.readouterr()
+def say(*arguments: str | Path, cwd: Path) -> Spoken:
+    """Run a command in this process: the same `main`, without a new interpreter for each of many small questions."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = main([str(argument) for argument in arguments])
         except SystemExit as exit_:
             code = int(exit_.code or 0)
-        printed = capfd.readouterr()
-        return Spoken(code, printed.out, printed.err)
+    return Spoken(code, out.getvalue(), err.getvalue())
 
-    return command
+
+@pytest.fixture(scope="session")
+def evalspec() -> Command:
+    """The command in this process."""
+    return say
 
 
 @pytest.fixture(scope="session")
@@ -186,7 +188,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_questions(folder / "named.jsonl", 12, mark=f"{CANARY}teil", choices=3)
     write_questions(folder / "secret.jsonl", 40, mark=f"{CANARY}ganz", choices=3)
     write_study(folder, "tiny-a", "tiny-b")
-    made = spawn("keygen", "--organisation", "Example Lab", "--out", "signer.p12", "--trust", "team.yaml", "--no-passphrase", cwd=folder)
+    made = say("keygen", "--organisation", "Example Lab", "--out", "signer.p12", "--trust", "team.yaml", "--no-passphrase", cwd=folder)
     assert made.code == 0, made.err
     return folder
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def leaves(scored: Run, process: Command) -> dict[str, bytes]:
+def leaves(scored: Run, evalspec: Command) -> dict[str, bytes]:
     """Every place in which a text could stand: files, decompressed streams and attachments, table values, console lines."""
     places = {path.name: path.read_bytes() for path in scored.folder.iterdir()}
+    places["manifest payload"] = base64.b64decode(json.loads(places["manifest.dsse.json"])["payload"])
     places |= dict(_inside_pdf(scored.folder / "report.pdf"))
     for name in ("questions.parquet", "responses.parquet"):
         table = pq.read_table(scored.folder / name)
@@ -36,7 +38,7 @@ def leaves(scored: Run, process: Command) -> dict[str, bytes]:
         "verify --json": ("verify", "reports/study", "--json"),
         "report": ("report", "second", "--key", "signer.p12", "--no-pdf"),
     }.items():
-        spoken[name] = process(*arguments, cwd=scored.workplace)
+        spoken[name] = evalspec(*arguments, cwd=scored.workplace)
         assert spoken[name].code in {0, 4}, (name, spoken[name].err)
     return places | {name: (said.out + said.err).encode() for name, said in spoken.items()}
 
@@ -44,7 +46,7 @@ def leaves(scored: Run, process: Command) -> dict[str, bytes]:
 def _inside_pdf(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield every object of the PDF with its streams unpacked, the text of every page, and every attachment."""
     reader = pypdf.PdfReader(path)
-    for number in reader.xref[0] if 0 in reader.xref else range(1, reader.trailer["/Size"]):
+    for number in range(1, reader.trailer["/Size"]):
         found = reader.get_object(number)
         data = found.get_data() if isinstance(found, pypdf.generic.StreamObject) else b""
         yield f"PDF object {number}", repr(found).encode() + data

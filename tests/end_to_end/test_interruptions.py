@@ -18,14 +18,17 @@ if TYPE_CHECKING:
     from tests.end_to_end.conftest import Command, Run
 
 Batches = Callable[[Path], dict[str, list[int]]]
-KILLS = int(os.environ.get("EVALSPEC_KILLS", "2"))
+KILLS = int(os.environ.get("EVALSPEC_KILLS", "1"))
 PATIENCE = 120.0
 
 
 @pytest.fixture
-def place(workplace: Path, tmp_path: Path) -> Path:
-    """A copy of the workplace, so that journals and reports are its own; the root of the study is its folder."""
-    return Path(shutil.copytree(workplace, tmp_path / "place", ignore=shutil.ignore_patterns("whole", "reports", ".evalspec")))
+def place(scored: Run, workplace: Path, tmp_path: Path) -> Path:
+    """A copy of the workplace, so that journals and reports are its own, with the secret that commitments are made with."""
+    place = Path(shutil.copytree(workplace, tmp_path / "place", ignore=shutil.ignore_patterns("whole", "reports", "second")))
+    (place / ".evalspec").mkdir()
+    shutil.copy2(scored.cache / "commitments.secret", place / ".evalspec")
+    return place
 
 
 def start(place: Path, make: SimpleNamespace, *more: str) -> subprocess.Popen[str]:
@@ -71,67 +74,68 @@ def workers_of(place: Path) -> list[int]:
 
 @pytest.mark.slow
 def test_killed_and_interrupted_runs_go_on_to_the_same_bytes_and_nothing_is_scored_twice(
-    scored: Run, place: Path, make: SimpleNamespace, batches: Batches
+    scored: Run, place: Path, make: SimpleNamespace, evalspec: Command, batches: Batches
 ) -> None:
     cache, whole = place / ".evalspec", written(scored.cache, batches)
-    goals = sorted(random.Random().sample(range(1, whole - 40), KILLS + 1))  # any moment must do
-    for goal in goals[:-1]:
+    *kills, stop = sorted(random.Random().sample(range(1, whole - 60), KILLS + 1))  # any moment must do
+    for goal in kills:
         running = start(place, make)
         wait_until(goal, cache, batches, running)
         os.killpg(running.pid, signal.SIGKILL)
         running.communicate()
-        deadline = time.monotonic() + PATIENCE
-        while workers_of(place):
-            assert time.monotonic() < deadline, "the worker outlived the run that started it"
-            time.sleep(0.05)
-        assert not (place / "reports").exists() or not list((place / "reports" / "study").iterdir())
+        wait_until_ended(place)
+        assert not list((place / "reports" / "study").iterdir())
 
-    running = start(place, make)
-    wait_until(goals[-1], cache, batches, running)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=PATIENCE)
-    assert (running.returncode, "stopped" in said, "Traceback" in said) == (130, True, False)
-    assert "every finished batch of a run is kept" in said
-    assert not workers_of(place)
+    # Two runs at once, of which one is stopped as by Ctrl-C; the other finishes.
+    stopped, other = start(place, make, "--out", "reports/stopped"), start(place, make)
+    wait_until(stop, cache, batches, stopped)
+    stopped.send_signal(signal.SIGINT)
+    _, said = stopped.communicate(timeout=PATIENCE)
+    assert (stopped.returncode, "stopped" in said, "every finished batch of a run is kept" in said) == (130, True, True), said
+    assert "Traceback" not in said
+    _, said = other.communicate(timeout=2 * PATIENCE)
+    assert (other.returncode, "already in the journal" in said) == (0, bool(kills)), said
+    wait_until_ended(place)
 
-    # Two runs at once finish it together, in two directories.
-    both = [start(place, make, "--out", f"reports/{name}") for name in ("one", "two")]
-    said_by = [running.communicate(timeout=2 * PATIENCE)[1] for running in both]
-    assert [running.returncode for running in both] == [0, 0], said_by
-    expected = (scored.folder / "responses.parquet").read_bytes()
-    assert (place / "reports" / "one" / "responses.parquet").read_bytes() == expected
-    assert (place / "reports" / "two" / "responses.parquet").read_bytes() == expected
     found = batches(cache)
-    assert found.keys() == batches(scored.cache).keys()
-    assert all(sorted(indices) == list(range(len(indices))) for indices in found.values())
-    assert written(cache, batches) == whole
-    assert "already in the journal" in said_by[0]
+    assert {job: sorted(indices) for job, indices in found.items()} == {job: sorted(indices) for job, indices in batches(scored.cache).items()}
+    expected = (scored.folder / "responses.parquet").read_bytes()
+    assert (place / "reports" / "study" / "responses.parquet").read_bytes() == expected
+    assert evalspec("verify", "reports/study", "--trust", "team.yaml", "--recompute", cwd=place).code == 0
+    again = evalspec("run", "study.yaml", "--key", "signer.p12", "--token-budget", make.budget, "--no-pdf", "--out", "again", cwd=place)
+    assert (again.code, "loading" in again.err, batches(cache) == found) == (0, False, True)
+    assert (place / "again" / "responses.parquet").read_bytes() == expected
 
 
 @pytest.mark.slow
-def test_one_model_more_scores_one_model(scored: Run, place: Path, make: SimpleNamespace, process: Command, batches: Batches) -> None:
+def test_of_two_models_more_only_those_are_scored_and_a_damaged_one_is_named_with_its_question(
+    scored: Run, place: Path, make: SimpleNamespace, evalspec: Command, batches: Batches
+) -> None:
     shutil.copytree(scored.cache, place / "whole")
-    shutil.copytree(scored.workplace / ".evalspec", place / ".evalspec", dirs_exist_ok=True)
     before = batches(place / "whole")
-    make.study(place, "tiny-a", "tiny-b", "tiny-c")
-    arguments = ("--cache", "whole", "--token-budget", make.budget, "--no-pdf", "--throwaway-key")
-    planned = process("plan", "study.yaml", "--json", *arguments[:4], cwd=place).content["schedule"]["jobs"]
-    assert {job["model"] for job in planned if job["journalled"] < job["questions"]} == {"tiny-c"}
-    spoken = process("run", "study.yaml", *arguments, cwd=place)
-    assert spoken.code == 0, spoken.err
-    after = batches(place / "whole")
-    assert {job: after[job] for job in before} == before
-    assert len(after) == len(before) * 3 // 2
-    assert "loading tiny-c" in spoken.err
-    assert "loading tiny-a" not in spoken.err
+    make.study(place, "tiny-a", "damaged", "tiny-b", "tiny-c")
+    machine = ("--cache", "whole", "--token-budget", make.budget)
 
+    def unfinished() -> set[str]:
+        jobs = evalspec("plan", "study.yaml", "--json", *machine, cwd=place).content["schedule"]["jobs"]
+        return {job["model"] for job in jobs if job["journalled"] < job["questions"]}
 
-@pytest.mark.slow
-def test_weights_that_are_not_numbers_are_3_and_name_model_and_question(scored: Run, place: Path, make: SimpleNamespace, process: Command) -> None:
-    shutil.copytree(scored.cache, place / "whole")
-    make.study(place, "damaged", "tiny-a")
-    spoken = process("run", "study.yaml", "--cache", "whole", "--token-budget", make.budget, "--no-pdf", "--throwaway-key", cwd=place)
+    assert unfinished() == {"damaged", "tiny-c"}
+    spoken = evalspec("run", "study.yaml", *machine, "--no-pdf", "--throwaway-key", cwd=place)
     assert spoken.code == 3
     assert "model 'damaged' gives no finite probability at question 'offennummer" in spoken.err
-    assert "Traceback" not in spoken.err
+    assert [name for name in ("tiny-a", "tiny-b", "tiny-c") if f"loading {name}" in spoken.err] == ["tiny-c"]
     assert not list((place / "reports" / "study").iterdir())
+    assert not (place / "reports" / "study.trust.yaml").exists()
+    grown = {job: indices for job, indices in batches(place / "whole").items() if indices and job not in before}
+    assert len(grown) == len(before) // 2
+    assert {job: batches(place / "whole")[job] for job in before} == before
+    assert unfinished() == {"damaged"}
+
+
+def wait_until_ended(place: Path) -> None:
+    """Return once no worker of this place is left; the run that started it is gone already."""
+    limit = time.monotonic() + PATIENCE
+    while workers_of(place):
+        assert time.monotonic() < limit, "the worker outlived the run that started it"
+        time.sleep(0.05)

@@ -62,6 +62,7 @@ def wait_until_gone(process: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the worker through /proc")
 def test_killing_everything_while_scoring_and_then_the_worker_still_gives_the_same_bytes(
     make: SimpleNamespace, task: ScoringTask, tmp_path: Path

@@ -1,0 +1,86 @@
+"""How fast are all pairs of many models?  420 models on GPQA, against statsmodels in a loop on a sample of the pairs, scaled."""
+
+from __future__ import annotations
+
+import importlib.util
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.measuring import conclude, median_seconds, peak_mib, read_scores, seconds
+
+SAMPLED = 400
+LEADERBOARD_MODELS = 60
+BARS = {"ratio": 500, "seconds": 2.0}
+
+
+def main() -> None:
+    """Time all pairs, one pair after the other with the peers, and compare the numbers."""
+    from statsmodels.stats.contingency_tables import mcnemar
+    from statsmodels.stats.multitest import multipletests
+
+    from evalspec.statistics.all_pairs import all_pairs
+    from evalspec.statistics.differences import PairedCounts, tango
+    from evalspec.statistics.mcnemar import mcnemar_mid_p
+
+    scores = read_scores("gpqa_main_correct_420models.csv.gz")
+    found = all_pairs(scores)
+    pairs = len(found.first)
+    chosen = np.random.default_rng(20261129).choice(pairs, SAMPLED, replace=False)
+
+    def one_after_the_other() -> list[float]:
+        p_values = []
+        for place in chosen:
+            first, second = scores[found.first[place]], scores[found.second[place]]
+            only_first, only_second = int(np.sum(first & ~second)), int(np.sum(~first & second))
+            p_values.append(float(mcnemar([[0, only_first], [only_second, 0]], exact=True).pvalue))
+        return p_values
+
+    peer_p = np.array(one_after_the_other())
+    peer = seconds(one_after_the_other) * pairs / SAMPLED
+    ours = median_seconds(lambda: all_pairs(scores))
+    agree = bool(np.allclose(found.comparisons.p_value[chosen], peer_p, rtol=1e-9, atol=0))
+    agree &= bool(np.allclose(found.p_adjusted, multipletests(found.comparisons.p_value, method="holm")[1], rtol=1e-9, atol=0))
+    for place in chosen[:100]:
+        counts = PairedCounts.from_scores(scores[found.first[place]], scores[found.second[place]])
+        limits, shown = tango(counts), found.comparisons
+        agree &= max(abs(limits.low - shown.low[place]), abs(limits.high - shown.high[place])) <= 1e-10
+        agree &= mcnemar_mid_p(counts) == shown.p_mid[place]
+    figures = {
+        "ours_s": round(ours, 3),
+        "peer_s": round(peer, 2),
+        "peer": f"statsmodels mcnemar(exact=True), {SAMPLED} of {pairs} pairs, scaled: exact p alone, without mid-p, interval and Holm",
+        "ratio": round(peer / ours),
+        "ratio_bar": BARS["ratio"],
+        "limit_s": BARS["seconds"],
+        "of_limit": round(ours / BARS["seconds"], 3),
+        "leaderboard_60": _leaderboard(scores[:LEADERBOARD_MODELS]),
+        "peak_mib": peak_mib(),
+        "agree": agree,
+    }
+    conclude("pairs", f"all {pairs:,} pairs of 420 models on 448 questions: exact McNemar, mid-p, log10 p, Tango, Holm", figures)
+
+
+def _leaderboard(scores: NDArray[np.bool_]) -> dict[str, float] | None:
+    """Compare with the leaderboard of `errorbars`, where that is installed: pairwise t tests and Holm."""
+    if importlib.util.find_spec("errorbars") is None:
+        return None
+    from errorbars.io import EvalData
+    from errorbars.leaderboard import build_leaderboard
+
+    from evalspec.statistics.all_pairs import all_pairs
+
+    models, questions = scores.shape
+    long = EvalData(
+        question_id=[f"q{question}" for _ in range(models) for question in range(questions)],
+        model=[f"m{model}" for model in range(models) for _ in range(questions)],
+        score=scores.astype(float).ravel().tolist(),
+    )
+    peer, ours = seconds(lambda: build_leaderboard(long)), median_seconds(lambda: all_pairs(scores))
+    pairs = len(list(combinations(range(models), 2)))
+    return {"pairs": pairs, "peer_s": round(peer, 3), "ours_s": round(ours, 4), "ratio": round(peer / ours)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""How far is each pair of models apart on the questions that both answered?  The one comparison that analyses of pairs share.
+
+What is computed follows from the kind of scores and from how the questions came about: right and wrong answers of independent questions get
+McNemar's tests and Tango's interval; everything else gets the mean of the question differences. Statistics are imported where they are used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.analyses.designs import design_of, weighted
+from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.artifacts.responses import BenchmarkResponses
+from evalspec.protocols import Context
+
+if TYPE_CHECKING:
+    from evalspec.statistics.all_pairs import PairedTables
+    from evalspec.statistics.designs import Design
+    from evalspec.statistics.paired_designs import DesignDifference
+
+DRAWS = 20_000
+NO_COMMON = "the two models have no scored question in common"
+WEIGHTED = "the sample is weighted (equal allocation), and paired tests need a sample in which every question counts the same"
+ONE_QUESTION = "the two models have a single scored question in common, which shows no spread"
+
+Pair = tuple[str, str]
+RowTest = Literal["mcnemar", "t", "stratified_t", "cr2_t", "cluster_sign_flip", "score"]
+IntervalMethod = Literal["tango", "tango_effective_n", "t", "stratified_t", "cr2_t"]
+
+
+class PairRow(Artifact):
+    """One pair on one benchmark, or on a part of it; `difference` is first - second.
+
+    The four counts, the odds ratio and `p_mid` stand only where scores are right or wrong and questions independent draws, `p_value` is McNemar's
+    exact one there. `test` and `method` name the test and the interval of this row; `p_error` is the Monte Carlo standard error of `p_value`.
+    """
+
+    benchmark: Identifier
+    first: Identifier
+    second: Identifier
+    n: int
+    both: int | None = None
+    only_first: int | None = None
+    only_second: int | None = None
+    neither: int | None = None
+    clusters: int | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: IntervalMethod | None = None
+    standard_error: float | None = None
+    correlation: float | None = None
+    p_value: float | None = None
+    p_mid: float | None = None
+    p_error: float | None = None
+    log10_p: float | None = None
+    test: RowTest | None = None
+    odds_ratio: float | None = None
+    odds_low: float | None = None
+    odds_high: float | None = None
+    caution: str | None = None
+    undefined: str | None = None
+
+    def p(self, test: Literal["exact", "mid_p"]) -> float | None:
+        """Return the p-value that decides when the study asks for this version of McNemar's test."""
+        return self.p_mid if test == "mid_p" and self.p_mid is not None else self.p_value
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a benchmark: which of its questions, and the design behind them, whose arrays are as long as those of the benchmark."""
+
+    which: NDArray[np.bool_]
+    design: Design
+
+
+def compare_pairs(
+    benchmark: BenchmarkResponses, pairs: Sequence[Pair], context: Context, *, level: float, part: Part | None = None
+) -> tuple[PairRow, ...]:
+    """Return a row per pair, in their order; each pair is compared on the questions that both of its models have a score for."""
+    from evalspec.statistics.all_pairs import paired_tables
+
+    if weighted(benchmark) and part is None:
+        return tuple(PairRow(benchmark=benchmark.benchmark, first=first, second=second, n=0, undefined=WEIGHTED) for first, second in pairs)
+    part = part or Part(np.ones(len(benchmark.questions), dtype=np.bool_), design_of(benchmark))
+    scores = np.where(part.which, benchmark.settled(), np.nan)
+    binary = np.all((scores == 0) | (scores == 1) | np.isnan(scores), axis=1)
+    places = {model: place for place, model in enumerate(benchmark.models)}
+    first, second = (np.array([places[pair[side]] for pair in pairs], dtype=np.int64) for side in (0, 1))
+    tables = paired_tables(scores == 1, ~np.isnan(scores), first, second)
+    counted = binary[first] & binary[second] & (tables.questions > 0) & (part.design.clusters is None)
+    numbers = iter(_counted(tables.chosen(counted), part.design, level))
+    rows = []
+    for place, (pair, questions) in enumerate(zip(pairs, tables.questions.tolist(), strict=True)):
+        row = PairRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=questions)
+        if counted[place]:
+            rows.append(row.model_copy(update=next(numbers)))
+        else:
+            rows.append(_by_means(row, scores[first[place]], scores[second[place]], part.design, context, level))
+    return tuple(rows)
+
+
+def _counted(tables: PairedTables, design: Design, level: float) -> Iterator[dict[str, float | str | None]]:
+    """Test comparisons of 0/1 scores all at once, and give the numbers of each one's row."""
+    from evalspec.statistics.all_pairs import compare_tables
+    from evalspec.statistics.odds_ratios import odds_ratio_limits
+
+    found = compare_tables(tables, level=level)
+    a, b, c, d = (cells.astype(np.float64) for cells in (tables.both, tables.only_first, tables.only_second, tables.neither))
+    n = a + b + c + d
+    limits = odds_ratio_limits(tables.only_first, tables.only_second, level=level)
+    margins = np.sqrt((a + b) * (a + c) * (c + d) * (b + d))
+    spread = np.sqrt(np.maximum((b + c) / n - ((b - c) / n) ** 2, 0.0) / np.maximum(n - 1.0, 1.0))
+    columns: dict[str, NDArray[np.generic]] = {
+        "both": tables.both,
+        "only_first": tables.only_first,
+        "only_second": tables.only_second,
+        "neither": tables.neither,
+        "difference": found.difference,
+        "low": found.low,
+        "high": found.high,
+        "standard_error": _where(spread, spread > 0.0),
+        "correlation": _where(np.divide(a * d - b * c, margins, out=np.zeros_like(n), where=margins > 0.0), margins > 0.0),
+        "p_value": found.p_value,
+        "p_mid": found.p_mid,
+        "log10_p": found.log10_p,
+        "odds_ratio": _where(np.divide(b, c, out=np.zeros_like(n), where=c > 0.0), c > 0.0),
+        "odds_low": _where(limits.low, b + c > 0.0),
+        "odds_high": _where(limits.high, c > 0.0),
+    }
+    fixed: dict[str, float | str | None] = {"method": "tango", "test": "mcnemar"}
+    for place, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
+        row = {**dict(zip(columns, values, strict=True)), **fixed}
+        yield {**row, **_in_pool(tables, place, design, level)} if design.pool else row
+
+
+def _where(values: NDArray[np.float64], defined: NDArray[np.bool_]) -> NDArray[np.object_]:
+    """Return values as Python numbers, None where they are not defined."""
+    cells = values.astype(object)
+    cells[~defined] = None
+    return cells
+
+
+def _in_pool(tables: PairedTables, place: int, design: Design, level: float) -> dict[str, float | str | None]:
+    """Return what a finite pool changes: interval, standard error and test shrink with the part that was asked; an exact test does not exist."""
+    from evalspec.statistics.differences import PairedCounts
+    from evalspec.statistics.paired_designs import pool_difference
+
+    counts = PairedCounts(*(int(cells[place]) for cells in (tables.both, tables.only_first, tables.only_second, tables.neither)))
+    asked = design.asked(counts.questions)
+    if not 0.0 < asked < 1.0:
+        return {}
+    found = pool_difference(counts, asked, level=level)
+    return {name: value for name, value in {**_numbers(found), "p_mid": None}.items() if name != "correlation"}
+
+
+def _by_means(row: PairRow, first: NDArray[np.float64], second: NDArray[np.float64], design: Design, context: Context, level: float) -> PairRow:
+    from evalspec.statistics.paired_designs import design_difference
+
+    common = ~np.isnan(first) & ~np.isnan(second)
+    if common.sum() < 2:
+        return row.model_copy(update={"undefined": ONE_QUESTION if common.any() else NO_COMMON})
+    try:
+        found = design_difference(first[common], second[common], design.kept(common), level=level, draws=DRAWS, rng=context.rng)
+    except ValueError as error:
+        return row.model_copy(update={"undefined": str(error)})
+    return row.model_copy(update=_numbers(found))
+
+
+def _numbers(found: DesignDifference) -> dict[str, float | str | None]:
+    methods = {"score": "tango_effective_n", "cluster_sign_flip": "cr2_t"}
+    return {
+        "clusters": found.clusters,
+        "difference": found.difference,
+        "low": found.interval.low if found.interval else None,
+        "high": found.interval.high if found.interval else None,
+        "method": methods.get(found.test, found.test),
+        "standard_error": found.standard_error,
+        "correlation": found.correlation,
+        "p_value": found.p_value,
+        "p_error": found.p_error,
+        "log10_p": math.log10(found.p_value),
+        "test": found.test,
+        "caution": found.caution,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Critical:
+    """How many standard errors intervals reach out that hold all together; `error` is its Monte Carlo standard error, None when nothing is drawn."""
+
+    value: float
+    error: float | None
+    by: Literal["max_t", "bonferroni"]
+
+    @property
+    def level(self) -> float:
+        """The confidence level of a single interval that reaches as far."""
+        from evalspec.statistics.designs import level_of
+
+        return level_of(self.value)
+
+
+def simultaneous(benchmarks: Sequence[BenchmarkResponses], pairs: Mapping[str, Sequence[Pair]], context: Context, *, level: float) -> Critical | None:
+    """Return how far intervals must reach to hold all together at `level`; None when no pair can be compared.
+
+    The largest of the correlated statistics is drawn (max-T) where every model compared has a score on every question; Bonferroni's bound, which
+    needs nothing of the kind, stands in where scores are missing.
+    """
+    from evalspec.statistics.max_t import family_critical_value, pair_statistics
+    from evalspec.statistics.multiplicity import bonferroni_critical_value
+
+    compared = [benchmark for benchmark in benchmarks if pairs[benchmark.benchmark] and not weighted(benchmark)]
+    if not compared:
+        return None
+    complete = [benchmark for benchmark in compared if not np.isnan(_scores_of(benchmark, pairs[benchmark.benchmark])).any()]
+    families = []
+    for benchmark in complete:
+        places = {model: place for place, model in enumerate(benchmark.models)}
+        named = [(places[first], places[second]) for first, second in pairs[benchmark.benchmark]]
+        families.append(pair_statistics(benchmark.settled(), named, clusters=benchmark.clusters or None))
+    if len(complete) < len(compared) or not any(np.any(family.errors > 0.0) for family in families):
+        size = sum(len(pairs[benchmark.benchmark]) for benchmark in compared)
+        return Critical(bonferroni_critical_value(size, alpha=1.0 - level), None, "bonferroni")
+    found = family_critical_value(families, alpha=1.0 - level, draws=DRAWS, rng=context.rng)
+    return Critical(found.critical_value, found.standard_error, "max_t")
+
+
+def _scores_of(benchmark: BenchmarkResponses, pairs: Sequence[Pair]) -> NDArray[np.float64]:
+    named = {model for pair in pairs for model in pair}
+    return benchmark.settled()[[model in named for model in benchmark.models]]

@@ -1,0 +1,313 @@
+"""What is the mean of scores, and between which limits, given how the questions came about?
+
+Questions may be independent draws, come in strata that are asked about themselves, in clusters that stand for others like them, or be
+a random part of a finite pool. One description of that, `Design`, leads to one standard error and one interval. Every other
+assumption is that of the interval that the result names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_t, two_sided_z
+from evalspec.statistics.clusters import clustered_mean, clustered_wilson
+from evalspec.statistics.groups import Groups, group
+from evalspec.statistics.proportions import Interval, Limits, effective_limits
+
+FEW_QUESTIONS = 30
+LONELY = "a subject has a single scored question, so subjects are not used to shorten the interval"
+WHOLE = ""
+"""The key of a pool without strata."""
+
+MeanMethod = Literal["t", "stratified_t", "cr2_t", "cluster_means_t"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """How the questions behind some scores came about; arrays hold one label per question.
+
+    ``strata`` are groups with numbers of questions that were fixed beforehand; ``shares`` is the weight of each stratum in the mean, by
+    default its share of the questions. ``clusters`` are groups that stand for others like them. ``by_cluster`` lets every cluster count
+    the same. ``pool`` says how many questions each stratum of the pool has, or, under `WHOLE`, the pool, when the target is the pool alone.
+    """
+
+    strata: NDArray[np.str_] | None = None
+    shares: Mapping[str, float] | None = None
+    clusters: NDArray[np.str_] | None = None
+    by_cluster: bool = False
+    pool: Mapping[str, int] | None = None
+    note: str | None = None
+
+    def kept(self, which: NDArray[np.bool_]) -> Design:
+        """Return the design of the questions that ``which`` marks.
+
+        Where a stratum is left with one question, strata that carry no weights are given up: treating the questions as independent draws is
+        then the cautious reading.
+        """
+        strata, clusters = (None if labels is None else labels[which] for labels in (self.strata, self.clusters))
+        kept = replace(self, strata=strata, clusters=clusters)
+        if strata is None or self.shares is not None or self.pool is not None or not strata.size:
+            return kept
+        return replace(kept, strata=None, note=LONELY) if np.unique(strata, return_counts=True)[1].min() < 2 else kept
+
+    def asked(self, questions: int) -> float:
+        """Return the share of the pool that this many questions are; 0 where the target is no pool."""
+        return questions / sum(self.pool.values()) if self.pool else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DesignMean:
+    """A mean, its standard error and the degrees of freedom of that; ``caution`` says what to keep in mind."""
+
+    mean: float
+    standard_error: float
+    degrees_of_freedom: float
+    questions: int
+    method: MeanMethod
+    clusters: int | None = None
+    caution: str | None = None
+
+    def interval(self, level: float, *, smallest: float = 0.0, largest: float = 1.0) -> Interval | None:
+        """Student's interval within the values that scores can take; None where the scores have no spread to measure."""
+        if self.standard_error == 0.0:
+            return None
+        spread = two_sided_t(level, self.degrees_of_freedom) * self.standard_error
+        return Interval(max(smallest, self.mean - spread), min(largest, self.mean + spread))
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """A mean score with its interval.
+
+    ``method`` names the interval; ``effective_n`` is the number of independent questions that would be as precise, where it is not the
+    number of questions; ``interval`` and ``standard_error`` are None where the scores have no spread that they could rest on.
+    """
+
+    mean: float
+    interval: Interval | None
+    standard_error: float | None
+    questions: int
+    method: str
+    successes: int | None = None
+    effective_n: float | None = None
+    clusters: int | None = None
+    caution: str | None = None
+
+
+def accuracy(scores: FloatArray, design: Design, *, limits: Limits = "wilson", level: float = 0.95) -> Accuracy:
+    """Mean of scores in [0, 1] with the interval that fits their kind and the design.
+
+    Scores of 0 and 1 get ``limits``, on the effective number of questions where the design asks for it and with Student's quantile where
+    few clusters or strata measure the spread (Korn and Graubard). Other scores get Student's interval of their mean.
+
+    Parameters
+    ----------
+    scores
+        Shape (Q,), none missing.
+    design
+        Of the same questions.
+    limits
+        The interval for scores of 0 and 1.
+    level
+        Two-sided confidence level, in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        With the reason, where no mean or no standard error is defined: no scores, one cluster, a stratum with a single question.
+
+    References
+    ----------
+    Wilson (1927), doi:10.1080/01621459.1927.10502953. Korn and Graubard (1998), Surv. Methodol. 24, 193-201. Cochran (1977), Sampling
+    Techniques, 3rd ed., chapters 2 and 5. Bell and McCaffrey (2002), Surv. Methodol. 28, 169-181.
+
+    Examples
+    --------
+    >>> result = accuracy(np.array([1.0, 1, 1, 0, 1, 0]), Design())
+    >>> round(result.mean, 3), result.successes, result.method
+    (0.667, 4, 'wilson')
+    """
+    values = require_scores("scores", scores)
+    binary = bool(np.all((values == 0.0) | (values == 1.0)))
+    if binary and design.clusters is not None and not design.by_cluster:
+        return _clustered_proportion(values, design.clusters, limits, level)
+    moments = design_mean(values, design) if values.size > 1 else None
+    if binary and not design.by_cluster:
+        return _proportion(values, design, moments, limits, level)
+    if moments is None:
+        raise ValueError("a single question has no spread, and its score is neither 0 nor 1")
+    error = moments.standard_error or None
+    return Accuracy(
+        moments.mean, moments.interval(level), error, values.size, moments.method, clusters=moments.clusters, caution=about_spread(moments)
+    )
+
+
+def design_mean(scores: FloatArray, design: Design) -> DesignMean:
+    """Mean of scores of any kind, or of differences of scores, with its standard error under the design.
+
+    Independent questions: the central limit theorem with ddof 1. Strata: sqrt(sum w^2 s^2 / n), with Satterthwaite's degrees of freedom.
+    Clusters: CR2 with Bell and McCaffrey's degrees of freedom; or, where every cluster counts the same, Student's for the cluster means.
+    A pool shrinks each part by sqrt(1 - n / N).
+
+    Raises
+    ------
+    ValueError
+        With fewer than two questions or clusters, or a stratum with a single question.
+
+    References
+    ----------
+    Miller (2024), arXiv:2411.00640. Cochran (1977), chapters 2 and 5. Bell and McCaffrey (2002), Surv. Methodol. 28, 169-181.
+
+    Examples
+    --------
+    >>> labels = np.array(["x", "x", "y", "y", "y", "y"])
+    >>> round(design_mean(np.array([1.0, 0, 1, 1, 0, 0]), Design(strata=labels, shares={"x": 0.5, "y": 0.5})).standard_error, 4)
+    0.2887
+    """
+    values = require_scores("scores", scores, minimum=2)
+    if design.clusters is not None:
+        return _cluster_means(values, design.clusters) if design.by_cluster else _clustered(values, design.clusters)
+    if design.strata is None:
+        error = float(values.std(ddof=1)) / math.sqrt(values.size) * math.sqrt(1.0 - design.asked(values.size))
+        return DesignMean(float(values.mean()), error, values.size - 1.0, values.size, "t", caution=design.note)
+    return _stratified(values, design, group(design.strata, values.size))
+
+
+def _clustered(values: FloatArray, labels: NDArray[np.str_]) -> DesignMean:
+    mean = clustered_mean(values, labels, correction="CR2")
+    return DesignMean(mean.mean, mean.standard_error, mean.degrees_of_freedom, values.size, "cr2_t", mean.clusters, mean.caution)
+
+
+def _cluster_means(values: FloatArray, labels: NDArray[np.str_]) -> DesignMean:
+    groups = group(labels, values.size)
+    count = len(groups.names)
+    if count < 2:
+        raise ValueError("needs at least 2 clusters; got 1, and one cluster has no spread between clusters")
+    means = groups.totals(values) / groups.sizes
+    caution = clustered_mean(values, labels, correction="CR0").caution
+    return DesignMean(float(means.mean()), float(means.std(ddof=1)) / math.sqrt(count), count - 1.0, values.size, "cluster_means_t", count, caution)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Per stratum: its weight in the mean, its mean, and the variance of that."""
+
+    shares: FloatArray
+    means: FloatArray
+    variances: FloatArray
+
+
+def _stratified(values: FloatArray, design: Design, groups: Groups) -> DesignMean:
+    if groups.sizes.min() < 2:
+        lonely = groups.names[int(groups.sizes.argmin())]
+        raise ValueError(f"subject {lonely} has a single scored question, and the spread within a subject needs at least 2")
+    parts = _parts(values, design, groups)
+    pieces = parts.shares**2 * parts.variances
+    variance, denominator = float(pieces.sum()), float(np.sum(pieces**2 / (groups.sizes - 1)))
+    freedom = variance**2 / denominator if denominator > 0.0 else float(values.size - len(groups.names))
+    return DesignMean(float(parts.shares @ parts.means), math.sqrt(variance), freedom, values.size, "stratified_t")
+
+
+def _parts(values: FloatArray, design: Design, groups: Groups) -> _Parts:
+    means = groups.totals(values) / groups.sizes
+    spread = groups.totals((values - means[groups.codes]) ** 2) / (groups.sizes - 1)
+    return _Parts(_shares(design, groups), means, spread / groups.sizes * (1.0 - _asked(design, groups)))
+
+
+def _shares(design: Design, groups: Groups) -> FloatArray:
+    if design.shares is None:
+        return np.asarray(groups.sizes / groups.sizes.sum())
+    absent = sorted(set(design.shares) - set(map(str, groups.names)))
+    if absent:
+        raise ValueError(f"subject {absent[0]} has a weight in the mean and no scored question")
+    raw = np.array([design.shares[str(name)] for name in groups.names])
+    return np.asarray(raw / raw.sum())
+
+
+def _asked(design: Design, groups: Groups) -> FloatArray:
+    """Return the share of its part of the pool that was asked, per stratum."""
+    if design.pool is None:
+        return np.zeros(len(groups.names))
+    return np.array([size / design.pool[str(name)] for name, size in zip(groups.names, groups.sizes, strict=True)])
+
+
+def _proportion(values: FloatArray, design: Design, moments: DesignMean | None, limits: Limits, level: float) -> Accuracy:
+    """Interval of a proportion of independent or stratified 0/1 scores."""
+    n, successes = values.size, int(values.sum())
+    if design.strata is None or moments is None:
+        asked = design.asked(n)
+        effective = n / (1.0 - asked) if asked else None
+        interval = effective_limits(successes / n, effective or n, limits=limits, level=level)
+        method = limits if effective is None else f"{limits}_effective_n"
+        error = moments.standard_error if moments and moments.standard_error > 0.0 else None
+        return Accuracy(successes / n, interval, error, n, method, successes, effective, caution=design.note)
+    groups = group(design.strata, n)
+    effective = _effective_n(_parts(values, design, groups), design, groups, level, values)
+    interval = effective_limits(moments.mean, effective, limits=limits, level=level, degrees_of_freedom=moments.degrees_of_freedom)
+    counted = successes if design.shares is None else None
+    return Accuracy(moments.mean, interval, moments.standard_error or None, n, f"{limits}_stratified", counted, effective)
+
+
+def _effective_n(parts: _Parts, design: Design, groups: Groups, level: float, values: FloatArray) -> float:
+    """Return the number of independent questions that are as precise as the strata.
+
+    It is the variance of one question over that of the mean, both unbiased. Strata in which all answers are alike would show no variance and
+    promise too much, so the same ratio is taken again after z^2 made-up questions, half of them right, are spread over the strata in
+    proportion to their weight (the pseudo-observations of Agresti and Coull), and the smaller one counts. One stratum gives n.
+    """
+    n, mean, left = values.size, float(parts.shares @ parts.means), 1.0 - _asked(design, groups)
+    added = two_sided_z(level) ** 2 * parts.shares
+    eased = (parts.means * groups.sizes + added / 2.0) / (groups.sizes + added)
+    of_one = float(parts.shares @ eased) * (1.0 - float(parts.shares @ eased))
+    sizes = [of_one / float(np.sum(parts.shares**2 * eased * (1.0 - eased) / groups.sizes * left))]
+    variance = float(np.sum(parts.shares**2 * parts.variances))
+    if variance > 0.0 and 0.0 < mean < 1.0:
+        sizes.append(mean * (1.0 - mean) * n / (n - 1.0) / variance)
+    return min(sizes)
+
+
+def _clustered_proportion(values: FloatArray, labels: NDArray[np.str_], limits: Limits, level: float) -> Accuracy:
+    share = clustered_wilson(values, labels, level=level)
+    error = clustered_mean(values, labels, correction="CR2").standard_error
+    interval = share.interval
+    if limits != "wilson":
+        effective = share.effective_questions
+        interval = effective_limits(share.proportion, effective, limits=limits, level=level, degrees_of_freedom=share.clusters - 1.0)
+    return Accuracy(
+        mean=share.proportion,
+        interval=interval,
+        standard_error=error or None,
+        questions=values.size,
+        method=f"{limits}_clustered",
+        successes=int(values.sum()),
+        effective_n=share.effective_questions,
+        clusters=share.clusters,
+        caution=share.caution,
+    )
+
+
+def about_spread(moments: DesignMean) -> str | None:
+    """Return what to keep in mind about an interval that rests on the spread of scores of any kind."""
+    if moments.standard_error == 0.0:
+        return "the spread is 0, so it gives no interval"
+    if moments.questions < FEW_QUESTIONS and moments.clusters is None:
+        return f"{moments.questions} questions: fewer than {FEW_QUESTIONS}, so the mean may not be nearly normal"
+    return moments.caution
+
+
+def level_of(critical: float) -> float:
+    """Confidence level of the two-sided normal interval that reaches ``critical`` standard errors out.
+
+    Examples
+    --------
+    >>> round(level_of(1.959964), 6)
+    0.95
+    """
+    return float(1.0 - 2.0 * ndtr(-critical))

@@ -1,0 +1,171 @@
+"""Do two models differ on the same questions when scores are fractional, questions come in clusters, or the pool is finite?
+
+Assumption: as the design says. Null hypothesis: the expected difference is 0; for flips of whole clusters, that the sum of differences in
+each cluster is as likely to have the opposite sign.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, stdtr
+
+from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_z
+from evalspec.statistics.designs import Design, DesignMean, about_spread, design_mean, level_of
+from evalspec.statistics.differences import PairedCounts, tango
+from evalspec.statistics.groups import group
+from evalspec.statistics.mcnemar import SMALLEST_P
+from evalspec.statistics.means import paired_mean
+from evalspec.statistics.permutations import sign_flip, sign_flip_exact
+from evalspec.statistics.proportions import Interval
+
+ENOUGH_CLUSTERS = 30
+MOST_FLIPPED_EXACTLY = 20
+
+DifferenceTest = Literal["t", "stratified_t", "cr2_t", "cluster_sign_flip", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class DesignDifference:
+    """A mean paired difference with its interval and the test that goes with the design.
+
+    ``p_error`` is the Monte Carlo standard error of the p-value, None where nothing was drawn; ``interval`` is None where the scores have no
+    spread that it could rest on.
+    """
+
+    difference: float
+    interval: Interval | None
+    standard_error: float | None
+    correlation: float | None
+    p_value: float
+    p_error: float | None
+    test: DifferenceTest
+    clusters: int | None
+    caution: str | None
+
+
+def design_difference(
+    first: ArrayLike, second: ArrayLike, design: Design, *, level: float = 0.95, draws: int = 20_000, rng: np.random.Generator
+) -> DesignDifference:
+    """Mean of first minus second with Student's interval and test on the question differences.
+
+    Clusters get CR2 and Bell and McCaffrey's degrees of freedom; below 30 of them the test flips the signs of whole clusters instead, over all
+    arrangements up to 20 clusters that differ, by random draws above.
+
+    Parameters
+    ----------
+    first, second
+        Scores in [0, 1] of shape (Q,), none missing.
+    design
+        Of the same questions.
+    level
+        Two-sided confidence level, in (0, 1).
+    draws, rng
+        Number of random flips where there are too many clusters to enumerate, and where they come from.
+
+    Raises
+    ------
+    ValueError
+        With the reason, where the test is undefined: fewer than two questions or clusters, or equal differences that are not 0.
+
+    References
+    ----------
+    Miller (2024), arXiv:2411.00640, section 4.2. Bell and McCaffrey (2002), Surv. Methodol. 28, 169-181. Phipson and Smyth (2010),
+    doi:10.2202/1544-6115.1585.
+
+    Examples
+    --------
+    >>> result = design_difference([1, 0.5, 1, 0], [0.5, 0.5, 0.25, 0], Design(), rng=np.random.default_rng(1))
+    >>> round(result.difference, 4), round(result.p_value, 4)
+    (0.3125, 0.1942)
+    """
+    a, b = require_scores("first", first, minimum=2), require_scores("second", second, minimum=2)
+    paired, moments = paired_mean(a, b), design_mean(a - b, design)
+    if moments.standard_error == 0.0 and moments.mean != 0.0:
+        raise ValueError(f"all {a.size} differences lead to one value without any spread, so nothing measures how sure it is")
+    p_value, p_error, test = _p_value(a - b, design, moments, draws, rng)
+    return DesignDifference(
+        difference=moments.mean,
+        interval=moments.interval(level, smallest=-1.0),
+        standard_error=moments.standard_error or None,
+        correlation=paired.correlation,
+        p_value=p_value,
+        p_error=p_error,
+        test=test,
+        clusters=moments.clusters,
+        caution=about_spread(moments),
+    )
+
+
+def _p_value(
+    differences: FloatArray, design: Design, moments: DesignMean, draws: int, rng: np.random.Generator
+) -> tuple[float, float | None, DifferenceTest]:
+    if moments.clusters is not None and moments.clusters < ENOUGH_CLUSTERS and design.clusters is not None:
+        # By name, so that the order of questions cannot move the draws.
+        totals = _cluster_totals(differences, design.clusters)
+        if np.count_nonzero(totals) <= MOST_FLIPPED_EXACTLY:
+            return sign_flip_exact(totals), None, "cluster_sign_flip"
+        flipped = sign_flip(totals, draws=draws, rng=rng)
+        return flipped.p_value, flipped.standard_error, "cluster_sign_flip"
+    tests: dict[str, DifferenceTest] = {"t": "t", "stratified_t": "stratified_t", "cr2_t": "cr2_t"}
+    statistic = abs(moments.mean) / moments.standard_error if moments.standard_error > 0.0 else 0.0
+    p_value = 2.0 * float(stdtr(moments.degrees_of_freedom, -statistic))
+    return min(1.0, max(p_value, SMALLEST_P)), None, tests[moments.method]
+
+
+def _cluster_totals(differences: FloatArray, clusters: NDArray[np.str_]) -> FloatArray:
+    groups = group(clusters, differences.size)
+    order = sorted(range(len(groups.names)), key=lambda place: str(groups.names[place]))
+    return groups.totals(differences)[order]
+
+
+def pool_difference(counts: PairedCounts, asked: float, *, level: float = 0.95) -> DesignDifference:
+    """Difference of 0/1 scores on a random part of a finite pool: Tango's interval and McNemar's score test, both corrected for the part.
+
+    Parameters
+    ----------
+    counts
+        The paired 2x2 table.
+    asked
+        Share of the pool that was asked, in (0, 1).
+    level
+        Two-sided confidence level, in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        When nothing or everything was asked.
+
+    References
+    ----------
+    Tango (1998), Stat. Med. 17, 891-908; Cochran (1977), section 2.6: the variance of a sample without replacement is (1 - n / N) times that
+    of independent draws, so that the critical value shrinks by its root.
+
+    Examples
+    --------
+    >>> result = pool_difference(PairedCounts(1217, 219, 182, 382), 2000 / 14042)
+    >>> round(result.p_value, 4), round(result.interval.low, 4)
+    (0.046, 0.0003)
+    """
+    if not 0.0 < asked < 1.0:
+        raise ValueError(f"the share of the pool that was asked must lie between 0 and 1; got {asked!r}")
+    shrink = math.sqrt(1.0 - asked)
+    excess, n = counts.only_first - counts.only_second, counts.questions
+    statistic = abs(excess) / math.sqrt(counts.discordant) / shrink if counts.discordant else 0.0
+    difference = excess / n
+    spread = (counts.discordance - difference**2) / (n - 1) if n > 1 else 0.0
+    return DesignDifference(
+        difference=difference,
+        interval=tango(counts, level=level_of(two_sided_z(level) * shrink)),
+        standard_error=math.sqrt(max(spread, 0.0)) * shrink or None,
+        correlation=None,
+        p_value=min(1.0, max(2.0 * float(ndtr(-statistic)), SMALLEST_P)),
+        p_error=None,
+        test="score",
+        clusters=None,
+        caution=None,
+    )

@@ -1,0 +1,173 @@
+"""Which scores do models get when questions are drawn again?  Whole rows are drawn, so that models stay paired.
+
+Assumption: questions are independent draws, within each stratum where there are strata. Totals are whole numbers, so that ties are
+exact, and carry a shift that all models of a sample share: they serve comparisons between models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from evalspec.statistics.arguments import FloatArray, IntArray, require_count
+from evalspec.statistics.fast_draws import Urn, draw_with_replacement
+from evalspec.statistics.response_patterns import ResponsePatterns
+
+Replacement = Literal["with", "without"]
+
+MOST_QUESTIONS = 1_000_000
+"""Largest sample: sums of scores stay far from the limits of exact arithmetic."""
+
+_NUMBERS_AT_ONCE = 1 << 22
+"""Most numbers that one batch of draws may hold."""
+
+_GRID = 2.0**40
+"""Scores of weighted strata are compared on this grid: equal ones tie, whatever the rounding of their sums."""
+
+_TOLERANCE = 0.01
+_SLOPES = np.geomspace(0.005, 5.0, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class RedrawPlan:
+    """How many questions each draw holds, how many draws there are, and whether a question can be drawn twice.
+
+    "with" replacement: a new sample from a population like this set. "without": a smaller version of this set.
+    """
+
+    questions: int
+    draws: int
+    replacement: Replacement = "with"
+
+    def __post_init__(self) -> None:
+        if require_count("questions", self.questions, minimum=1) > MOST_QUESTIONS:
+            raise ValueError(f"questions must be at most {MOST_QUESTIONS}; got {self.questions}")
+        require_count("draws", self.draws, minimum=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RedrawnTotals:
+    """Totals of R samples, (M, R), and how many of their units make a score of 1."""
+
+    totals: IntArray
+    units: float
+
+
+def allocate(sizes: IntArray, questions: int) -> IntArray:
+    """Divide ``questions`` among strata in proportion to their ``sizes``, to the nearest whole numbers with that sum.
+
+    Examples
+    --------
+    >>> allocate(np.array([50, 30, 21]), 10)
+    array([5, 3, 2])
+    """
+    exact = sizes * questions / sizes.sum()
+    whole = np.floor(exact).astype(np.int64)
+    largest = np.argsort(whole - exact, kind="stable")[: questions - int(whole.sum())]
+    whole[largest] += 1
+    return np.asarray(whole)
+
+
+def redrawn_totals(responses: ResponsePatterns, plan: RedrawPlan, rng: np.random.Generator) -> Iterator[RedrawnTotals]:
+    """Yield batches that together are all draws; strata keep their share of the questions and their weight.
+
+    Raises
+    ------
+    ValueError
+        When there are not that many questions to draw without replacement, or too few for one of each stratum.
+
+    Examples
+    --------
+    >>> twins = ResponsePatterns.from_scores([[1, 0, 1], [0, 0, 0]])
+    >>> next(redrawn_totals(twins, RedrawPlan(3, 2, "without"), np.random.default_rng(1))).totals
+    array([[2, 2],
+           [0, 0]])
+    """
+    taken = _taken(responses, plan)
+    urns = [Urn(responses.patterns[responses.strata == place], responses.counts[responses.strata == place]) for place in range(taken.size)]
+    factors = responses.shares / taken
+    even = float(np.ptp(factors)) <= 1e-12 * float(factors.max())
+    units = responses.denominator * (float(plan.questions) if even else _GRID)
+    step = max(1, _NUMBERS_AT_ONCE // responses.patterns.shape[1])
+    for start in range(0, plan.draws, step):
+        rows = min(step, plan.draws - start)
+        parts = (_drawn(urn, int(size), (rows, plan.replacement), rng) for urn, size in zip(urns, taken, strict=True))
+        if even:
+            yield RedrawnTotals(np.asarray(sum(parts)), units)
+        else:
+            scores = sum(factor * part for factor, part in zip(factors, parts, strict=True))
+            yield RedrawnTotals(np.rint(np.asarray(scores) * _GRID).astype(np.int64), units)
+
+
+def contenders(responses: ResponsePatterns, plan: RedrawPlan, order: Sequence[int]) -> tuple[int, ...]:
+    """Return the models that can matter: ``order``, and all that may reach the last of it in any of the draws.
+
+    Left out are models that in all draws together reach it with probability below 0.01, by Chernoff's bound; it holds without
+    replacement too.
+
+    References
+    ----------
+    Hoeffding (1963), J. Am. Stat. Assoc. 58, 13-30, doi:10.1080/01621459.1963.10500830 (theorem 4 for draws without replacement).
+
+    Examples
+    --------
+    >>> scores = np.vstack([np.ones(900), np.arange(900) % 2, np.zeros(900)])
+    >>> contenders(ResponsePatterns.from_scores(scores), RedrawPlan(200, 1000), [0, 1])
+    (0, 1)
+    """
+    others = np.array([model for model in range(responses.patterns.shape[1]) if model not in order], dtype=np.int64)
+    bounds = _bounds(responses, plan, order[-1], others)
+    ranked = np.argsort(bounds)
+    hopeless = others[ranked[np.cumsum(bounds[ranked]) * plan.draws < _TOLERANCE]]
+    return tuple(sorted(set(range(responses.patterns.shape[1])) - set(hopeless.tolist())))
+
+
+def _bounds(responses: ResponsePatterns, plan: RedrawPlan, anchor: int, others: IntArray) -> FloatArray:
+    """Bound the probability of each other model to reach the anchor in one draw: the least E exp(-slope x lead) over slopes."""
+    taken = _taken(responses, plan)
+    leads = (responses.patterns[:, [anchor]] - responses.patterns[:, others]) / responses.denominator
+    per_stratum = np.zeros((taken.size, responses.counts.size))
+    per_stratum[responses.strata, np.arange(responses.counts.size)] = responses.counts / responses.sizes[responses.strata]
+    ahead, behind = per_stratum @ np.maximum(leads, 0.0), per_stratum @ np.maximum(-leads, 0.0)
+    slopes = _SLOPES[:, None, None] * (responses.shares * plan.questions / taken)[:, None]
+    # Convexity: a lead of d in [-1, 1] counts at most as |d| parts of a whole one and 1 - |d| of none.
+    logs = taken[:, None] * np.log1p(ahead * np.expm1(-slopes) + behind * np.expm1(slopes))
+    return np.asarray(np.exp(np.minimum(0.0, logs.sum(axis=1).min(axis=0))))
+
+
+def _taken(responses: ResponsePatterns, plan: RedrawPlan) -> IntArray:
+    if plan.replacement == "without" and plan.questions > responses.questions:
+        raise ValueError(f"questions must not exceed {responses.questions} without replacement; got {plan.questions}")
+    taken = allocate(responses.sizes, plan.questions)
+    if taken.min() < 1:
+        raise ValueError(f"{plan.questions} questions are too few for one of each of {taken.size} strata in proportion")
+    return taken
+
+
+def _drawn(urn: Urn, size: int, how: tuple[int, Replacement], rng: np.random.Generator) -> IntArray:
+    rows, replacement = how
+    return draw_with_replacement(urn, size, rows, rng) if replacement == "with" else draw_without_replacement(urn, size, rows, rng)
+
+
+def draw_without_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generator) -> IntArray:
+    """Sum the scores of ``size`` different questions, for ``rows`` samples: shape (M, rows).
+
+    Examples
+    --------
+    >>> draw_without_replacement(Urn(np.array([[1, 0], [1, 1]]), np.array([3, 2])), 5, 1, np.random.default_rng(1))
+    array([[5],
+           [2]])
+    """
+    # One pattern after the other takes about as long as six questions drawn one after the other.
+    one_by_one = min(size, urn.questions - size) < 6 * urn.counts.size
+    step = max(1, _NUMBERS_AT_ONCE // urn.counts.size)
+    weights = urn.patterns.T.astype(np.float64)
+    parts = []
+    for start in range(0, rows, step):
+        many = min(step, rows - start)
+        times = rng.multivariate_hypergeometric(urn.counts, size, size=many, method="count" if one_by_one else "marginals")
+        parts.append(np.rint(weights @ times.T.astype(np.float64)).astype(np.int64))
+    return np.concatenate(parts, axis=1)

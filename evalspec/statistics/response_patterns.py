@@ -1,0 +1,112 @@
+"""Which rows of scores do the questions show, and how often?  All that drawing questions again needs to know about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evalspec.statistics.arguments import FloatArray, IntArray, as_floats
+
+FINEST = 1 << 30
+"""Scores that are no multiples of a simple fraction are rounded to this fraction of 1, so that sums stay exact and ties are real."""
+
+_SIMPLE = 360
+_MANY_VALUES = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsePatterns:
+    """Distinct rows of scores over M models, and how many questions show each.
+
+    Attributes
+    ----------
+    patterns
+        Shape (P, M): scores as whole multiples of ``1 / denominator``.
+    counts
+        Shape (P,): questions that show each pattern.
+    strata
+        Shape (P,): the stratum of each pattern, numbered from 0.
+    shares
+        Shape (G,): the weight of each stratum in a score; they sum to 1.
+    denominator
+        1 for right and wrong answers.
+    """
+
+    patterns: IntArray
+    counts: IntArray
+    strata: IntArray
+    shares: FloatArray
+    denominator: int
+
+    @classmethod
+    def from_scores(cls, scores: ArrayLike, *, strata: Sequence[str] | None = None, weights: ArrayLike | None = None) -> ResponsePatterns:
+        """Collect the patterns of scores in [0, 1] of shape (M, Q).
+
+        Raises
+        ------
+        ValueError
+            When a score is missing (a missing answer must win nothing) or out of range, or weights differ within a stratum.
+
+        Examples
+        --------
+        >>> ResponsePatterns.from_scores([[1, 0, 1], [0, 0, 0]]).counts
+        array([1, 2])
+        """
+        values = as_floats("scores", scores)
+        if values.ndim != 2 or not values.size:
+            raise ValueError(f"scores must be (models, questions), neither 0; got shape {values.shape}")
+        if values.min() < 0.0 or values.max() > 1.0:
+            raise ValueError(f"scores must lie in [0, 1]; got {values.min()} to {values.max()}")
+        places = np.zeros(values.shape[1], dtype=np.int64) if strata is None else np.unique(np.asarray(strata), return_inverse=True)[1]
+        denominator = _denominator(values)
+        marked = np.vstack([places, np.rint(values * denominator)]).T.astype(np.int64)
+        rows, counts = np.unique(marked, axis=0, return_counts=True)
+        return cls(rows[:, 1:], counts.astype(np.int64), rows[:, 0], _shares(places, weights), denominator)
+
+    @property
+    def questions(self) -> int:
+        """Number of questions."""
+        return int(self.counts.sum())
+
+    @property
+    def sizes(self) -> IntArray:
+        """Questions of each stratum, shape (G,)."""
+        return np.bincount(self.strata, weights=self.counts).astype(np.int64)
+
+    @property
+    def scores(self) -> FloatArray:
+        """Mean score of each model, strata by their weight, shape (M,)."""
+        per_question = (self.shares / self.sizes)[self.strata] * self.counts
+        return np.asarray(per_question @ self.patterns) / self.denominator
+
+    def among(self, models: Sequence[int]) -> ResponsePatterns:
+        """Return the patterns of some of the models, less what all of them share: differences stay what they are."""
+        chosen = self.patterns[:, list(models)]
+        rows = np.column_stack([self.strata, chosen - chosen.min(axis=1, keepdims=True)])
+        distinct, which = np.unique(rows, axis=0, return_inverse=True)
+        counts = np.bincount(which.ravel(), weights=self.counts).astype(np.int64)
+        return ResponsePatterns(distinct[:, 1:], counts, distinct[:, 0], self.shares, self.denominator)
+
+
+def _denominator(scores: FloatArray) -> int:
+    """Find the smallest whole number that makes every score whole."""
+    values = np.unique(scores)
+    if values.size <= _MANY_VALUES:
+        multiples = values[:, None] * np.arange(1, _SIMPLE + 1)
+        whole = np.flatnonzero(np.all(np.abs(multiples - np.rint(multiples)) < 1e-9, axis=0))
+        if whole.size:
+            return int(whole[0]) + 1
+    return FINEST
+
+
+def _shares(places: IntArray, weights: ArrayLike | None) -> FloatArray:
+    each = np.ones(places.size) if weights is None else as_floats("weights", weights)
+    if each.shape != places.shape or each.min() <= 0.0:
+        raise ValueError(f"weights must be {places.size} positive numbers")
+    sums, sizes = np.bincount(places, weights=each), np.bincount(places)
+    if np.any(np.abs(each - (sums / sizes)[places]) > 1e-9 * each):
+        raise ValueError("questions of one stratum must have one weight")
+    return np.asarray(sums / sums.sum())
