@@ -28,7 +28,7 @@ from evalspec.sealing import Seal
 from evalspec.settings import Settings
 from evalspec.signing.seal import seal
 from evalspec.signing.verification import Verification
-from evalspec.store import FINDINGS, PROTOCOL, REPORT_HTML, REPORT_PDF, RESPONSES, STUDY_SOURCE, VERDICT, RunDirectory
+from evalspec.store import FINDINGS, PROTOCOL, REPORT_HTML, REPORT_PDF, RESPONSES, STUDY_SOURCE, VERDICT, RunDirectory, first_fault
 from evalspec.tables.responses import responses_from_parquet
 
 ATTACHED = (STUDY_SOURCE, PROTOCOL, FINDINGS, VERDICT)
@@ -160,7 +160,7 @@ def recompute(folder: Path, verification: Verification) -> Recomputation:
         protocol, responses = Protocol.from_json(content[PROTOCOL]), responses_from_parquet(content[RESPONSES])
         recorded = Findings.from_json(content[FINDINGS]), Verdict.from_json(content[VERDICT])
     except ValueError as error:
-        return Recomputation("not_recomputable", why=f"a file is not what this version of evalspec reads: {error}")
+        return Recomputation("not_recomputable", why=f"a file is not what this version of evalspec reads: {first_fault(error)}")
     missing = sorted({request.kind for request in protocol.analyses} - set(catalogue()))
     if missing:
         return Recomputation("not_recomputable", why=f"no analysis of the kind {missing[0]!r} is installed here")

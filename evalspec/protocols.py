@@ -14,6 +14,8 @@ from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.journal import JobRecord
 from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.schedule import Device
+from evalspec.artifacts.study import Check
+from evalspec.artifacts.verdict import CheckResult
 from evalspec.artifacts.work import EncodedQuestion, WorkerEvent, WorkOrder
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
@@ -39,28 +41,56 @@ def ignore_progress(_progress: Progress) -> None:
     """Drop progress reports."""
 
 
+Judge = Callable[[Responses, tuple[Check, ...]], tuple[CheckResult, ...]]
+"""Says what checks of the study would come to on these responses, by the analyses that they name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What an analysis may use beside responses and options: its own random stream, outside tables, a progress sink.
 
     `rng` comes from `SeedSequence(study.seed, spawn_key=digest of the analysis id)`, so adding an analysis moves no other's numbers.
+    `checks` are the study's own; `judge` says what they would come to on other responses, where that can be told.
     """
 
     rng: np.random.Generator
     planned: bool = True
     basis: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, bytes] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    judge: Judge | None = None
     progress: ProgressSink = ignore_progress
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison that an analysis will test, as far as it is known before scoring; `alpha` is after the worst case of its correction."""
+    """A comparison that an analysis will test, as far as it is known before scoring; `alpha` is after the worst case of its correction.
+
+    `exact` and `mid_p` are McNemar's tests, two-sided at `alpha`. `score`, `fay_lumbard` and `e_value` are one-sided at `alpha`: they show that
+    the difference lies above `limit`, and with `both_limits` also below the opposite one.
+    """
 
     label: str
     alpha: float
     test: str
     discordance: float | None = None
+    limit: float = 0.0
+    both_limits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How a check of an estimate against a limit is decided, as far as it is known before scoring.
+
+    `test` is one that a `Comparison` names, or the interval whose bound must clear the limit (`wilson`, `clopper_pearson`, `jeffreys`).
+    `alpha` is the chance of a false pass where the truth lies at the limit, on its one side; `no_difference` says that passing is planned for
+    models that do not differ.
+    """
+
+    test: str
+    alpha: float
+    discordance: float | None = None
+    no_difference: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +131,8 @@ class Analysis(Generic[OptionsT, ResultT]):
 
     `estimates` names the analysis by its kind; `analyses.analyse` puts the study's own id, basis and planned flag in its place.
     `comparisons` says, for options, model ids and the number of benchmarks, what will be tested, so that `plan` can forecast power.
+    `decision` says, for options, model ids, the number of benchmarks and a limit, how a check against that limit is decided, None where that is
+    not known. `stricter` gives options whose every error rate is divided by a number, which `require: any` asks for.
     `tolerance` is relative: how far real numbers may move when they are recomputed on another machine.
     """
 
@@ -114,6 +146,8 @@ class Analysis(Generic[OptionsT, ResultT]):
     template: str
     plot: Callable[[ResultT, Axes], None] | None = None
     comparisons: Callable[[OptionsT, Sequence[str], int], tuple[Comparison, ...]] | None = None
+    decision: Callable[[OptionsT, Sequence[str], int, float], Decision | None] | None = None
+    stricter: Callable[[OptionsT, int], OptionsT] | None = None
     sources: tuple[str, ...] = ()
 
 

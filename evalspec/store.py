@@ -191,12 +191,8 @@ class RunDirectory:
     def _read(self, name: str, parse: Callable[[bytes], ReadT]) -> ReadT:
         try:
             return parse(self.read(name))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise StoreError(f"{self.path / name} is not what it should be: {where}: {first['msg']}") from error
         except ValueError as error:
-            raise StoreError(f"{self.path / name} is not what it should be: {error}") from error
+            raise StoreError(f"{self.path / name} is not what it should be: {first_fault(error)}") from error
 
     def _check_parent(self, child: str, named: str, parent: str) -> None:
         actual = sha256_hex(self.read(parent))
@@ -205,6 +201,14 @@ class RunDirectory:
                 f"{self.path / child} was made from another {parent}: it names SHA-256 {named[:16]}..., the file has {actual[:16]}...",
                 hint="the files of this folder are not of one run; run the study again",
             )
+
+
+def first_fault(error: ValueError) -> str:
+    """Return in one line what was wrong with the content of a file, at the first place that does not fit."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def _check_ours(path: Path, present: list[str]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -21,9 +21,6 @@ from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.study import ModelId, Proportion
 from evalspec.protocols import Analysis, Axes, Comparison, Context
-
-if TYPE_CHECKING:
-    from evalspec.statistics.all_pairs import PairedTables
 
 Test = Literal["exact", "mid_p"]
 Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]

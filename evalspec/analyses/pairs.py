@@ -30,8 +30,8 @@ WEIGHTED = "the sample is weighted (equal allocation), and paired tests need a s
 ONE_QUESTION = "the two models have a single scored question in common, which shows no spread"
 
 Pair = tuple[str, str]
-RowTest = Literal["mcnemar", "t", "stratified_t", "cr2_t", "cluster_sign_flip", "score"]
-IntervalMethod = Literal["tango", "tango_effective_n", "t", "stratified_t", "cr2_t"]
+RowTest = Literal["mcnemar", "t", "stratified_t", "cr2_t", "cluster_means_t", "cluster_sign_flip", "score"]
+IntervalMethod = Literal["tango", "tango_effective_n", "t", "stratified_t", "cr2_t", "cluster_means_t"]
 
 
 class PairRow(Artifact):
@@ -191,6 +191,17 @@ def _numbers(found: DesignDifference) -> dict[str, float | str | None]:
     }
 
 
+def macro_difference(benchmark: BenchmarkResponses, pair: Pair, context: Context, *, level: float) -> PairRow:
+    """Return the pair's difference with every subject counting the same: the mean of the differences within subjects."""
+    scores = benchmark.settled()
+    first, second = (scores[benchmark.models.index(model)] for model in pair)
+    row = PairRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=int(np.sum(~np.isnan(first) & ~np.isnan(second))))
+    try:
+        return _by_means(row, first, second, design_of(benchmark, average="macro"), context, level)
+    except ValueError as error:
+        return row.model_copy(update={"undefined": str(error)})
+
+
 @dataclass(frozen=True, slots=True)
 class Critical:
     """How many standard errors intervals reach out that hold all together; `error` is its Monte Carlo standard error, None when nothing is drawn."""
@@ -219,19 +230,15 @@ def simultaneous(benchmarks: Sequence[BenchmarkResponses], pairs: Mapping[str, S
     compared = [benchmark for benchmark in benchmarks if pairs[benchmark.benchmark] and not weighted(benchmark)]
     if not compared:
         return None
-    complete = [benchmark for benchmark in compared if not np.isnan(_scores_of(benchmark, pairs[benchmark.benchmark])).any()]
     families = []
-    for benchmark in complete:
-        places = {model: place for place, model in enumerate(benchmark.models)}
-        named = [(places[first], places[second]) for first, second in pairs[benchmark.benchmark]]
-        families.append(pair_statistics(benchmark.settled(), named, clusters=benchmark.clusters or None))
-    if len(complete) < len(compared) or not any(np.any(family.errors > 0.0) for family in families):
+    for benchmark in compared:
+        names = sorted({model for pair in pairs[benchmark.benchmark] for model in pair})
+        scores = benchmark.settled()[[benchmark.models.index(name) for name in names]]
+        if not np.isnan(scores).any() and scores.shape[1] > 1:
+            places = [(names.index(first), names.index(second)) for first, second in pairs[benchmark.benchmark]]
+            families.append(pair_statistics(scores, places, clusters=benchmark.clusters or None))
+    if len(families) < len(compared) or not any(np.any(family.errors > 0.0) for family in families):
         size = sum(len(pairs[benchmark.benchmark]) for benchmark in compared)
         return Critical(bonferroni_critical_value(size, alpha=1.0 - level), None, "bonferroni")
     found = family_critical_value(families, alpha=1.0 - level, draws=DRAWS, rng=context.rng)
     return Critical(found.critical_value, found.standard_error, "max_t")
-
-
-def _scores_of(benchmark: BenchmarkResponses, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-    named = {model for pair in pairs for model in pair}
-    return benchmark.settled()[[model in named for model in benchmark.models]]

@@ -10,11 +10,23 @@ from evalspec.artifacts.base import Artifact, Digest, Identifier, JsonValue
 from evalspec.artifacts.study import AnalysisRequest
 
 
+class StricterBounds(Artifact):
+    """The bounds and the test of an estimate at an error rate divided by `divisor`."""
+
+    divisor: int
+    low: float | None = None
+    high: float | None = None
+    separated: bool | None = None
+
+
 class Estimate(Artifact):
     """One number with its uncertainty, in one comparable form.
 
     `models` holds one model, or (first, second) for a difference first - second. `value` is None exactly when `undefined` says why.
-    `separated` is the decision of the analysis's own, family-adjusted test; None when there is no test.
+    `separated` is the decision of the analysis's own, family-adjusted test; None when there is no test. `sides` says for what
+    `confidence_level` holds: `two` for the interval, `lower` or `upper` for each bound by itself, the named one being the claim.
+    `look` of `looks` planned ones is set where alpha is spent over several; `anytime` marks bounds that hold however often one looks.
+    `stricter` holds the bounds at error rates divided by 2, 3 and so on, where checks are corrected for their number.
     """
 
     analysis: Identifier
@@ -32,6 +44,10 @@ class Estimate(Artifact):
     p_adjusted: float | None = None
     family_size: int | None = None
     separated: bool | None = None
+    look: int | None = None
+    looks: int | None = None
+    anytime: bool = False
+    stricter: tuple[StricterBounds, ...] = ()
     n: int = Field(description="Questions that the value rests on.")
     unit: Literal["proportion", "difference"] = "proportion"
     polarity: Literal["higher_is_better", "lower_is_better"] = "higher_is_better"
@@ -45,7 +61,13 @@ class Estimate(Artifact):
             raise ValueError(f"only a difference can be reversed; {self.metric!r} is a {self.unit}")
         negated = {name: None if bound is None else -bound for name, bound in (("value", self.value), ("low", self.high), ("high", self.low))}
         sides = {"two": "two", "lower": "upper", "upper": "lower"}[self.sides]
-        return self.model_copy(update={**negated, "models": self.models[::-1], "sides": sides})
+        stricter = tuple(
+            bounds.model_copy(
+                update={"low": None if bounds.high is None else -bounds.high, "high": None if bounds.low is None else -bounds.low},
+            )
+            for bounds in self.stricter
+        )
+        return self.model_copy(update={**negated, "models": self.models[::-1], "sides": sides, "stricter": stricter})
 
 
 class Finding(Artifact):

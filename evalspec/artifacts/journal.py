@@ -7,12 +7,13 @@ A line is `{"body": ..., "previous": ..., "sha256": ...}`: `sha256` covers the b
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from evalspec.artifacts.base import Artifact, Digest, canonical_json, sha256_hex
+from evalspec.artifacts.base import Artifact, Digest, sha256_hex
 from evalspec.artifacts.protocol import BatchRule
 
 
@@ -86,15 +87,14 @@ class JobRecord:
     def content_sha256(self) -> str:
         """Return the digest of the results alone: no clock, no device, no order of writing."""
         rows = [[batch.questions, batch.logprobs, batch.token_counts, batch.byte_counts] for _, batch in sorted(self.batches.items())]
-        return sha256_hex(canonical_json([self.job, rows]))
+        return sha256_hex(_compact([self.job, rows]).encode())
 
 
 def sealed_line(record: SessionRecord | BatchRecord, previous: str) -> tuple[bytes, str]:
     """Return the line that carries `record` behind `previous`, and its digest."""
     body = record.model_dump(mode="json")
-    digest = sha256_hex(canonical_json([previous, body]))
-    line = json.dumps({"body": body, "previous": previous, "sha256": digest}, sort_keys=True, allow_nan=False, separators=(",", ":"))
-    return line.encode() + b"\n", digest
+    digest = sha256_hex(_compact([previous, body]).encode())
+    return _compact({"body": body, "previous": previous, "sha256": digest}).encode() + b"\n", digest
 
 
 def read_lines(content: bytes, job: str) -> JobRecord:
@@ -121,8 +121,13 @@ def _unsealed(line: bytes, previous: str, number: int) -> tuple[SessionRecord | 
     try:
         parts = json.loads(line)
         body, digest = parts["body"], parts["sha256"]
-        if parts["previous"] != previous or digest != sha256_hex(canonical_json([previous, body])):
+        if parts["previous"] != previous or digest != sha256_hex(_compact([previous, body]).encode()):
             raise ValueError(f"line {number} does not continue the line before it")
-        return _RECORD.validate_json(json.dumps(body)), digest
+        return _RECORD.validate_json(_compact(body)), digest
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValidationError) as error:
         raise ValueError(f"line {number} is not a line of this journal") from error
+
+
+def _compact(value: Mapping[str, object] | Sequence[object]) -> str:
+    """Return JSON on one line, with sorted keys and numbers that read back to the same bits; raises ValueError on NaN."""
+    return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))

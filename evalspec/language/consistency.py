@@ -15,6 +15,9 @@ from evalspec.language.scalars import quoted
 DIFFERENCE = "difference"
 """The metric that takes two models."""
 
+ACCURACY = "accuracy"
+"""The metric that takes one model."""
+
 
 def precision_of_records(draft: Draft) -> Iterator[Fault]:
     """Yield a fault where recorded results are asked for in a precision: they are what they are."""
@@ -30,7 +33,7 @@ def enough_models(draft: Draft) -> Iterator[Fault]:
     models = draft.ids("model")
     for pointer, entry in draft.entries("analysis"):
         analysis = draft.analysis(entry)
-        if analysis and DIFFERENCE in analysis.metrics and models is not None and len(models) == 1:
+        if analysis and DIFFERENCE in analysis.metrics and ACCURACY not in analysis.metrics and models is not None and len(models) == 1:
             message = f"{name_of(pointer, draft.written)} compares models, and the study has one model only"
             yield Fault((*pointer, "kind"), message, "add a model, or ask for intervals")
 

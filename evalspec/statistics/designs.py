@@ -14,11 +14,13 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr
 
 from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_t, two_sided_z
 from evalspec.statistics.clusters import clustered_mean, clustered_wilson
 from evalspec.statistics.groups import Groups, group
+from evalspec.statistics.mcnemar import SMALLEST_P
+from evalspec.statistics.means import TTest
 from evalspec.statistics.proportions import Interval, Limits, effective_limits
 
 FEW_QUESTIONS = 30
@@ -300,6 +302,32 @@ def about_spread(moments: DesignMean) -> str | None:
     if moments.questions < FEW_QUESTIONS and moments.clusters is None:
         return f"{moments.questions} questions: fewer than {FEW_QUESTIONS}, so the mean may not be nearly normal"
     return moments.caution
+
+
+def separate_means_test(first: DesignMean, second: DesignMean) -> TTest:
+    """Welch's t test of H0: two means of separate questions are equal, with Satterthwaite's degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        When neither mean has a spread.
+
+    References
+    ----------
+    Welch (1947), Biometrika 34, 28-35, doi:10.1093/biomet/34.1-2.28.
+
+    Examples
+    --------
+    >>> one, other = design_mean(np.array([1.0, 0, 1, 1]), Design()), design_mean(np.array([0.0, 0, 1, 0, 0]), Design())
+    >>> round(separate_means_test(one, other).p_value, 4)
+    0.1352
+    """
+    squares = first.standard_error**2, second.standard_error**2
+    if sum(squares) == 0.0:
+        raise ValueError("neither mean has a spread to measure their difference by")
+    freedom = sum(squares) ** 2 / (squares[0] ** 2 / first.degrees_of_freedom + squares[1] ** 2 / second.degrees_of_freedom)
+    statistic = (first.mean - second.mean) / math.sqrt(sum(squares))
+    return TTest(statistic, freedom, max(2.0 * float(stdtr(freedom, -abs(statistic))), SMALLEST_P))
 
 
 def level_of(critical: float) -> float:

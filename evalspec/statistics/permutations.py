@@ -6,6 +6,7 @@ A p-value by random draws counts the data themselves as one draw, so it is never
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evalspec.statistics.arguments import FloatArray, require_count, require_scores
+from evalspec.statistics.groups import group
 
 MOST_ENUMERATED = 1 << 20
 """Exact tests refuse to enumerate more arrangements than this."""
@@ -121,6 +123,50 @@ def reshuffle_exact(first: ArrayLike, second: ArrayLike) -> float:
     expected = pooled.sum() * a.size / pooled.size
     slack = _TIE * float(np.abs(pooled).sum())
     return float(np.mean(np.abs(sums - expected) >= abs(a.sum() - expected) - slack))
+
+
+def reshuffle_groups(values: ArrayLike, labels: Iterable[Hashable], *, draws: int, rng: np.random.Generator) -> MonteCarloP:
+    """Monte Carlo test of H0: values have one distribution in all groups, by the spread of group means under reshuffled labels.
+
+    Parameters
+    ----------
+    values
+        Scores or differences of any kind, shape (Q,), independent.
+    labels
+        The group of each value, at least two different ones.
+    draws, rng
+        Number of random reshuffles, and where they come from.
+
+    Raises
+    ------
+    ValueError
+        With a missing value or label, a single group, or without a draw.
+
+    References
+    ----------
+    Good (2005), Permutation, Parametric and Bootstrap Tests of Hypotheses, 3rd ed., chapter 7. Phipson and Smyth (2010),
+    doi:10.2202/1544-6115.1585.
+
+    Examples
+    --------
+    >>> reshuffle_groups([0.5, 0.5, 0.5], ["a", "b", "b"], draws=99, rng=np.random.default_rng(1)).p_value
+    1.0
+    """
+    scores = require_scores("values", values)
+    require_count("draws", draws, minimum=1)
+    groups = group(labels, scores.size)
+    if len(groups.names) < 2:
+        raise ValueError(f"needs at least 2 groups; got {len(groups.names)}")
+    # In an order of their own, so that the order of questions cannot move the draws.
+    by_name = np.argsort(np.argsort([str(name) for name in groups.names]))[groups.codes]
+    order = np.lexsort((scores, by_name))
+    ordered, codes = scores[order], by_name[order]
+    sizes = np.bincount(codes)
+    observed = float(np.sum(np.bincount(codes, ordered) ** 2 / sizes))
+    threshold = observed - _TIE * float(np.sum(ordered**2))
+    as_large = sum(bool(np.sum(np.bincount(codes, rng.permutation(ordered)) ** 2 / sizes) >= threshold) for _ in range(draws))
+    p_value = (as_large + 1) / (draws + 1)
+    return MonteCarloP(p_value, math.sqrt(p_value * (1.0 - p_value) / draws), draws)
 
 
 def _threshold(values: FloatArray) -> float:

@@ -13,7 +13,212 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalspec.statistics.arguments import FloatArray, IntArray, require_count
-from evalspec.statistics.redraws import SplitHalves
-from evalspec.statistics.redrawn_totals import RedrawPlan, contenders, draw_without_replacement, redrawn_totals
-from evalspec.statistics.fast_draws import Urn
+from evalspec.statistics.proportions import Interval, effective_limits
+from evalspec.statistics.redrawn_totals import RedrawnTotals, RedrawPlan, contenders, halved_totals, redrawn_totals, taken_per_stratum
 from evalspec.statistics.response_patterns import ResponsePatterns
+
+__all__ = [
+    "RedrawPlan",
+    "RedrawnRanking",
+    "ResponsePatterns",
+    "SimulatedHalves",
+    "monte_carlo_interval",
+    "order_share",
+    "redraw_ranking",
+    "simulated_split_halves",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RedrawnRanking:
+    """How often each model comes first, ties shared, and how often the declared order of the first few holds.
+
+    A model that could hardly come first in any of the draws was left out of them and stands at 0.
+    """
+
+    first: tuple[float, ...]
+    order: float
+    draws: int
+
+    def standard_error(self, frequency: float) -> float:
+        """Monte Carlo standard error of a frequency from these draws."""
+        return math.sqrt(frequency * (1.0 - frequency) / self.draws)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedHalves:
+    """What choosing the winner on one half shows on the other, over many splits; leads are proportions.
+
+    ``wins`` is how often each model wins the half that chooses. ``shrinkage`` is the share of the selected lead that is gone on the
+    other half, ``None`` when there is no lead. Each number has its Monte Carlo standard error beside it.
+    """
+
+    same_winner: float
+    same_winner_error: float
+    lead_selected: float
+    lead_selected_error: float
+    lead_held_out: float
+    lead_held_out_error: float
+    shrinkage: float | None
+    shrinkage_error: float | None
+    wins: tuple[float, ...]
+
+
+def monte_carlo_interval(frequency: float, draws: int, *, level: float = 0.95) -> Interval:
+    """Wilson's interval for what a frequency would be with draws without end; honest at 0 and 1 too.
+
+    Shared ties only make a frequency more precise than this.
+
+    Examples
+    --------
+    >>> monte_carlo_interval(1.0, 20_000).low > 0.9998
+    True
+    """
+    return effective_limits(frequency, float(draws), level=level)
+
+
+def redraw_ranking(responses: ResponsePatterns, plan: RedrawPlan, *, order: Sequence[int], rng: np.random.Generator) -> RedrawnRanking:
+    """Draw questions again and again, and count who comes first and whether ``order`` heads the ranking.
+
+    Parameters
+    ----------
+    responses
+        Patterns of the observed scores.
+    plan
+        Size and number of the draws; without replacement a draw is at most as large as the set at hand.
+    order
+        Distinct model positions, best first, such as the observed first three.
+    rng
+        Where the draws come from.
+
+    Raises
+    ------
+    ValueError
+        For impossible arguments.
+
+    References
+    ----------
+    Hall and Miller (2009), Ann. Stat. 37, 3929-3959, doi:10.1214/09-AOS699 (what it cannot show). Xie, Singh and Zhang (2009),
+    J. Am. Stat. Assoc. 104, 775-788, doi:10.1198/jasa.2009.0142.
+
+    Examples
+    --------
+    >>> twins = ResponsePatterns.from_scores([[1, 0, 1], [1, 0, 1]])
+    >>> redraw_ranking(twins, RedrawPlan(3, 50), order=[0], rng=np.random.default_rng(1)).first
+    (0.5, 0.5)
+    """
+    models = responses.patterns.shape[1]
+    if not order or len(set(order)) != len(order) or not set(order) <= set(range(models)):
+        raise ValueError(f"order must hold distinct positions below {models}; got {list(order)}")
+    kept = contenders(responses, taken_per_stratum(responses, plan), draws=plan.draws, order=order)
+    first, in_order = np.zeros(models), 0.0
+    for batch in redrawn_totals(responses.among(kept), plan, rng):
+        first[list(kept)] += _top_share(batch.totals).sum(axis=1)
+        in_order += float(order_share(batch.totals, [kept.index(model) for model in order]).sum())
+    return RedrawnRanking(tuple((first / plan.draws).tolist()), in_order / plan.draws, plan.draws)
+
+
+def order_share(totals: IntArray, order: Sequence[int]) -> FloatArray:
+    """Probability that ``order`` heads each sample's ranking when ties are broken at random: (M, R) to (R,).
+
+    Examples
+    --------
+    >>> order_share(np.array([[5, 5], [4, 5], [4, 5]]), [0, 1]).round(4)
+    array([0.5   , 0.1667])
+    """
+    left = totals.copy()
+    below = totals.min() - 1
+    share = np.ones(left.shape[1])
+    for model in order:
+        best = left.max(axis=0)
+        share *= np.where(left[model] == best, 1.0 / np.count_nonzero(left == best, axis=0), 0.0)
+        left[model] = below
+    return share
+
+
+def simulated_split_halves(responses: ResponsePatterns, *, draws: int, rng: np.random.Generator) -> SimulatedHalves:
+    """Split the questions at random, choose the winner on one half and compare it, on the other, with the chosen runner-up.
+
+    The lead is over the runner-up of the half that chose, on both halves; ties are broken at random. Strata are halved each.
+
+    Parameters
+    ----------
+    responses
+        Patterns of the observed scores of at least two models on at least two questions of every stratum.
+    draws, rng
+        Number of splits, and where they come from.
+
+    Raises
+    ------
+    ValueError
+        With fewer than two models, or two questions of a stratum.
+
+    References
+    ----------
+    Andrews, Kitagawa and McCloskey (2024), Q. J. Econ. 139, 305-358, doi:10.1093/qje/qjad043.
+
+    Examples
+    --------
+    >>> scores = [[1, 1, 1, 1], [0, 0, 0, 0]]
+    >>> halves = simulated_split_halves(ResponsePatterns.from_scores(scores), draws=20, rng=np.random.default_rng(1))
+    >>> halves.same_winner, halves.lead_selected, halves.lead_held_out, halves.wins
+    (1.0, 1.0, 1.0, (1.0, 0.0))
+    """
+    models = responses.patterns.shape[1]
+    if models < 2 or responses.sizes.min() < 2:
+        raise ValueError("needs at least 2 models and 2 questions of every stratum")
+    require_count("draws", draws, minimum=2)
+    leaders = np.argsort(-responses.scores, kind="stable")[:2].tolist()
+    kept = contenders(responses, responses.sizes // 2, draws=2 * draws, order=leaders)
+    wins, rows = np.zeros(models), []
+    for chosen, other in halved_totals(responses.among(kept), draws, rng):
+        share = _top_share(chosen.totals)
+        wins[list(kept)] += share.sum(axis=1)
+        rows.append(np.vstack([np.sum(share * _top_share(other.totals), axis=0), *_leads(chosen, other)]))
+    return _summary(np.concatenate(rows, axis=1), wins / draws)
+
+
+def _top_share(totals: IntArray) -> FloatArray:
+    """Probability of each model to be first in each sample when ties are broken at random, (M, R)."""
+    top = totals == totals.max(axis=0)
+    return np.asarray(top / np.count_nonzero(top, axis=0))
+
+
+def _leads(chosen: RedrawnTotals, other: RedrawnTotals) -> tuple[FloatArray, FloatArray]:
+    """Lead of the winner over the runner-up on the half that chose and on the other, expected over ties, (R,) each."""
+    best = chosen.totals.max(axis=0)
+    top = chosen.totals == best
+    alone = np.count_nonzero(top, axis=0) == 1
+    behind = np.where(top, np.iinfo(np.int64).min, chosen.totals)
+    second = behind.max(axis=0)
+    runners_up = behind == second
+    winner = np.sum(np.where(top, other.totals, 0), axis=0)
+    runner_up = np.sum(np.where(runners_up, other.totals, 0), axis=0) / np.count_nonzero(runners_up, axis=0)
+    # Of models that tie at the top either may be called the winner and either the runner-up: the expected lead is 0 on both halves.
+    selected = np.where(alone, best - np.where(alone, second, 0), 0) / chosen.units
+    return selected, np.where(alone, winner - runner_up, 0.0) / other.units
+
+
+def _summary(rows: FloatArray, wins: FloatArray) -> SimulatedHalves:
+    """Average over splits: rows are same winner, selected lead, held-out lead."""
+    means = rows.mean(axis=1)
+    covariance = np.cov(rows) / rows.shape[1]
+    errors = np.sqrt(np.diag(covariance))
+    same, selected, held_out = means.tolist()
+    shrinkage = error = None
+    if selected > 0.0:
+        ratio = held_out / selected
+        # The delta method for a ratio of two means from the same splits.
+        variance = covariance[2, 2] - 2.0 * ratio * covariance[1, 2] + ratio**2 * covariance[1, 1]
+        shrinkage, error = 1.0 - ratio, math.sqrt(max(0.0, float(variance))) / selected
+    return SimulatedHalves(
+        same_winner=same,
+        same_winner_error=float(errors[0]),
+        lead_selected=selected,
+        lead_selected_error=float(errors[1]),
+        lead_held_out=held_out,
+        lead_held_out_error=float(errors[2]),
+        shrinkage=shrinkage,
+        shrinkage_error=error,
+        wins=tuple(wins.tolist()),
+    )

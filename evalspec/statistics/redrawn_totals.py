@@ -71,6 +71,27 @@ def allocate(sizes: IntArray, questions: int) -> IntArray:
     return np.asarray(whole)
 
 
+def taken_per_stratum(responses: ResponsePatterns, plan: RedrawPlan) -> IntArray:
+    """Return how many questions each draw takes from each stratum, in proportion to their number there.
+
+    Raises
+    ------
+    ValueError
+        As `redrawn_totals`.
+
+    Examples
+    --------
+    >>> taken_per_stratum(ResponsePatterns.from_scores([[1, 0, 1]], strata=["a", "a", "b"]), RedrawPlan(6, 1))
+    array([4, 2])
+    """
+    if plan.replacement == "without" and plan.questions > responses.questions:
+        raise ValueError(f"questions must not exceed {responses.questions} without replacement; got {plan.questions}")
+    taken = allocate(responses.sizes, plan.questions)
+    if taken.min() < 1:
+        raise ValueError(f"{plan.questions} questions are too few for one of each of {taken.size} strata in proportion")
+    return taken
+
+
 def redrawn_totals(responses: ResponsePatterns, plan: RedrawPlan, rng: np.random.Generator) -> Iterator[RedrawnTotals]:
     """Yield batches that together are all draws; strata keep their share of the questions and their weight.
 
@@ -86,24 +107,49 @@ def redrawn_totals(responses: ResponsePatterns, plan: RedrawPlan, rng: np.random
     array([[2, 2],
            [0, 0]])
     """
-    taken = _taken(responses, plan)
-    urns = [Urn(responses.patterns[responses.strata == place], responses.counts[responses.strata == place]) for place in range(taken.size)]
-    factors = responses.shares / taken
-    even = float(np.ptp(factors)) <= 1e-12 * float(factors.max())
-    units = responses.denominator * (float(plan.questions) if even else _GRID)
+    taken = taken_per_stratum(responses, plan)
+    urns = _urns(responses)
     step = max(1, _NUMBERS_AT_ONCE // responses.patterns.shape[1])
     for start in range(0, plan.draws, step):
-        rows = min(step, plan.draws - start)
-        parts = (_drawn(urn, int(size), (rows, plan.replacement), rng) for urn, size in zip(urns, taken, strict=True))
-        if even:
-            yield RedrawnTotals(np.asarray(sum(parts)), units)
-        else:
-            scores = sum(factor * part for factor, part in zip(factors, parts, strict=True))
-            yield RedrawnTotals(np.rint(np.asarray(scores) * _GRID).astype(np.int64), units)
+        how = (min(step, plan.draws - start), plan.replacement)
+        yield _combined(responses, [_drawn(urn, int(size), how, rng) for urn, size in zip(urns, taken, strict=True)], taken)
 
 
-def contenders(responses: ResponsePatterns, plan: RedrawPlan, order: Sequence[int]) -> tuple[int, ...]:
-    """Return the models that can matter: ``order``, and all that may reach the last of it in any of the draws.
+def halved_totals(responses: ResponsePatterns, draws: int, rng: np.random.Generator) -> Iterator[tuple[RedrawnTotals, RedrawnTotals]]:
+    """Yield the totals of both halves in batches that together are all splits; a stratum of odd size gives the second half one more.
+
+    Examples
+    --------
+    >>> first, second = next(halved_totals(ResponsePatterns.from_scores([[1, 1, 1], [0, 0, 0]]), 1, np.random.default_rng(1)))
+    >>> first.totals.tolist(), second.totals.tolist()
+    ([[1], [0]], [[2], [0]])
+    """
+    taken = responses.sizes // 2
+    urns = _urns(responses)
+    step = max(1, _NUMBERS_AT_ONCE // responses.patterns.shape[1])
+    for start in range(0, draws, step):
+        how: tuple[int, Replacement] = (min(step, draws - start), "without")
+        parts = [_drawn(urn, int(size), how, rng) for urn, size in zip(urns, taken, strict=True)]
+        rest = [(urn.counts @ urn.patterns)[:, None] - part for urn, part in zip(urns, parts, strict=True)]
+        yield _combined(responses, parts, taken), _combined(responses, rest, responses.sizes - taken)
+
+
+def _urns(responses: ResponsePatterns) -> list[Urn]:
+    inside = [responses.strata == place for place in range(responses.shares.size)]
+    return [Urn(responses.patterns[which], responses.counts[which]) for which in inside]
+
+
+def _combined(responses: ResponsePatterns, parts: Sequence[IntArray], taken: IntArray) -> RedrawnTotals:
+    """Add up the strata's totals by their weight: plainly where every question counts the same, on a grid where not."""
+    factors = responses.shares / taken
+    if float(np.ptp(factors)) <= 1e-12 * float(factors.max()):
+        return RedrawnTotals(np.asarray(sum(parts)), float(responses.denominator * taken.sum()))
+    scores = np.asarray(sum(factor * part for factor, part in zip(factors, parts, strict=True)))
+    return RedrawnTotals(np.rint(scores * (_GRID / responses.denominator)).astype(np.int64), _GRID)
+
+
+def contenders(responses: ResponsePatterns, taken: IntArray, *, draws: int, order: Sequence[int]) -> tuple[int, ...]:
+    """Return the models that can matter: ``order``, and all that may reach the last of it in any of the draws of ``taken`` questions.
 
     Left out are models that in all draws together reach it with probability below 0.01, by Chernoff's bound; it holds without
     replacement too.
@@ -115,36 +161,26 @@ def contenders(responses: ResponsePatterns, plan: RedrawPlan, order: Sequence[in
     Examples
     --------
     >>> scores = np.vstack([np.ones(900), np.arange(900) % 2, np.zeros(900)])
-    >>> contenders(ResponsePatterns.from_scores(scores), RedrawPlan(200, 1000), [0, 1])
+    >>> contenders(ResponsePatterns.from_scores(scores), np.array([200]), draws=1000, order=[0, 1])
     (0, 1)
     """
     others = np.array([model for model in range(responses.patterns.shape[1]) if model not in order], dtype=np.int64)
-    bounds = _bounds(responses, plan, order[-1], others)
+    bounds = _bounds(responses, taken, order[-1], others)
     ranked = np.argsort(bounds)
-    hopeless = others[ranked[np.cumsum(bounds[ranked]) * plan.draws < _TOLERANCE]]
+    hopeless = others[ranked[np.cumsum(bounds[ranked]) * draws < _TOLERANCE]]
     return tuple(sorted(set(range(responses.patterns.shape[1])) - set(hopeless.tolist())))
 
 
-def _bounds(responses: ResponsePatterns, plan: RedrawPlan, anchor: int, others: IntArray) -> FloatArray:
+def _bounds(responses: ResponsePatterns, taken: IntArray, anchor: int, others: IntArray) -> FloatArray:
     """Bound the probability of each other model to reach the anchor in one draw: the least E exp(-slope x lead) over slopes."""
-    taken = _taken(responses, plan)
     leads = (responses.patterns[:, [anchor]] - responses.patterns[:, others]) / responses.denominator
     per_stratum = np.zeros((taken.size, responses.counts.size))
     per_stratum[responses.strata, np.arange(responses.counts.size)] = responses.counts / responses.sizes[responses.strata]
     ahead, behind = per_stratum @ np.maximum(leads, 0.0), per_stratum @ np.maximum(-leads, 0.0)
-    slopes = _SLOPES[:, None, None] * (responses.shares * plan.questions / taken)[:, None]
+    slopes = _SLOPES[:, None, None] * (responses.shares * taken.sum() / taken)[:, None]
     # Convexity: a lead of d in [-1, 1] counts at most as |d| parts of a whole one and 1 - |d| of none.
     logs = taken[:, None] * np.log1p(ahead * np.expm1(-slopes) + behind * np.expm1(slopes))
     return np.asarray(np.exp(np.minimum(0.0, logs.sum(axis=1).min(axis=0))))
-
-
-def _taken(responses: ResponsePatterns, plan: RedrawPlan) -> IntArray:
-    if plan.replacement == "without" and plan.questions > responses.questions:
-        raise ValueError(f"questions must not exceed {responses.questions} without replacement; got {plan.questions}")
-    taken = allocate(responses.sizes, plan.questions)
-    if taken.min() < 1:
-        raise ValueError(f"{plan.questions} questions are too few for one of each of {taken.size} strata in proportion")
-    return taken
 
 
 def _drawn(urn: Urn, size: int, how: tuple[int, Replacement], rng: np.random.Generator) -> IntArray:

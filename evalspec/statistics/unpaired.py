@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.special import ndtr
 
 from evalspec.statistics.arguments import bisect, require_count, two_sided_z
+from evalspec.statistics.binomials import log_choose
 from evalspec.statistics.differences import EDGE
+from evalspec.statistics.mcnemar import SMALLEST_P
 from evalspec.statistics.proportions import Interval, wilson
 
 
@@ -68,6 +71,29 @@ def two_sample_z(samples: TwoSamples) -> ZTest:
     variance = pooled * (1.0 - pooled) * (1.0 / n1 + 1.0 / n2)
     statistic = (samples.first - samples.second) / math.sqrt(variance) if variance > 0.0 else 0.0
     return ZTest(statistic, min(1.0, 2.0 * float(ndtr(-abs(statistic)))))
+
+
+def fisher_exact(samples: TwoSamples) -> float:
+    """Fisher's exact two-sided p-value of H0: both proportions are equal, given how many successes there are in all.
+
+    Tables that are no more probable than the observed one count as at least as extreme, as in R.
+
+    References
+    ----------
+    Fisher (1935), J. R. Stat. Soc. 98, 39-82, doi:10.2307/2342435.
+
+    Examples
+    --------
+    >>> round(fisher_exact(TwoSamples(8, 10, 1, 6)), 4)
+    0.035
+    """
+    n1, n2 = samples.first_trials, samples.second_trials
+    total = samples.first_successes + samples.second_successes
+    possible = np.arange(max(0, total - n2), min(n1, total) + 1)
+    logs = log_choose(n1, possible) + log_choose(n2, total - possible) - log_choose(n1 + n2, total)
+    observed = logs[samples.first_successes - possible[0]]
+    # Equal probabilities may differ by rounding only; R allows the same.
+    return float(min(1.0, max(np.exp(logs[logs <= observed + 1e-7]).sum(), SMALLEST_P)))
 
 
 def newcombe_independent(samples: TwoSamples, *, level: float = 0.95) -> Interval:

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "reports" / "demo"
 TRUST = ROOT / "reports" / "demo.trust.yaml"
-OUTCOMES = {"above-chance": "passed", "better-than-mid": "failed", "tie-of-twins": "inconclusive"}
+OUTCOMES = {"above-chance": "passed", "large-beats-mid": "failed", "gpt2-beats-mid": "inconclusive"}
 
 
 def evalspec(*arguments: str, expected: int) -> None:

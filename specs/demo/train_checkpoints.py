@@ -237,16 +237,16 @@ def main() -> None:
 
 
 def read_manifest() -> dict[str, Any]:
-    """Give what is recorded so far, in the order of the recipes."""
-    if not MANIFEST.exists():
-        return {}
-    entries = json.loads(MANIFEST.read_text(encoding="utf-8"))
-    return {recipe.name: entries[recipe.name] for recipe in RECIPES if recipe.name in entries}
+    """Give what is recorded so far."""
+    entries: dict[str, Any] = json.loads(MANIFEST.read_text(encoding="utf-8")) if MANIFEST.exists() else {}
+    return entries
 
 
 def add_to_manifest(name: str, entry: dict[str, Any]) -> None:
-    """Put one checkpoint into the manifest and keep the others."""
-    MANIFEST.write_text(json.dumps(read_manifest() | {name: entry}, indent=2) + "\n", encoding="utf-8")
+    """Put one checkpoint into the manifest, keep the others, and write all in the order of the recipes."""
+    entries = read_manifest() | {name: entry}
+    ordered = {recipe.name: entries[recipe.name] for recipe in RECIPES if recipe.name in entries}
+    MANIFEST.write_text(json.dumps(ordered, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

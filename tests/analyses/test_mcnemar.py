@@ -11,9 +11,6 @@ from statsmodels.stats.multitest import multipletests
 from evalspec.analyses.mcnemar import (
     ANALYSIS,
     MOST_DRAWN,
-    NO_COMMON,
-    NOT_BINARY,
-    WEIGHTED,
     McnemarOptions,
     McnemarResult,
     _drawn,
@@ -22,6 +19,7 @@ from evalspec.analyses.mcnemar import (
     estimates,
     plot,
 )
+from evalspec.analyses.pairs import NO_COMMON, WEIGHTED
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.protocols import Context
 from evalspec.reporting.figures import Chart
@@ -105,12 +103,10 @@ def test_naming_the_other_model_first_turns_the_sign() -> None:
     assert (one.difference, one.low, one.high) == pytest.approx((-other.difference, -other.high, -other.low))
 
 
-def test_fractional_and_weighted_scores_are_refused_with_a_reason() -> None:
-    fractional = computed(responses_of(np.array([[0.5, 1, 0], [1, 1, 0]])), family="adjacent").rows[0]
-    assert (fractional.p_value, fractional.undefined) == (None, NOT_BINARY)
-    weighted = computed(responses_of(np.array([[0, 1, 0], [1, 1, 0]]), np.array([1.5, 0.75, 0.75])), family="adjacent").rows[0]
-    assert (weighted.separated, weighted.undefined) == (None, WEIGHTED)
-    assert estimates(computed(responses_of(np.array([[0.5, 1, 0], [1, 1, 0]])), family="adjacent"))[0].value is None
+def test_a_weighted_sample_is_refused_with_a_reason() -> None:
+    result = computed(responses_of(np.array([[0, 1, 0], [1, 1, 0]]), np.array([1.5, 0.75, 0.75])), family="adjacent")
+    assert (result.rows[0].separated, result.rows[0].undefined) == (None, WEIGHTED)
+    assert estimates(result)[0].value is None
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,8 @@ def test_shares_of_first_places_sum_to_1(models: int, seed: int) -> None:
 
 
 def test_ties_are_shared_over_every_order() -> None:
-    assert order_share(np.array([[3, 3, 3, 1]]), [1, 0]).tolist() == pytest.approx([1 / 6])
-    assert order_share(np.array([[3, 2, 1]]), [1, 0]).tolist() == [0.0]
+    assert order_share(np.array([[3], [3], [3], [1]]), [1, 0]).tolist() == pytest.approx([1 / 6])
+    assert order_share(np.array([[3], [2], [1]]), [1, 0]).tolist() == [0.0]
 
 
 @pytest.mark.parametrize(("order", "questions", "says"), [([0, 0], 2, "distinct"), ([5], 2, "below 2"), ([0], 9, "must not exceed 3")])

@@ -1,0 +1,351 @@
+"""Is a candidate no worse than a baseline by a margin, equivalent within it, or better?
+
+The margin, the error rate and the number of looks are declared before scoring. A missing answer counts against the candidate: wrong for it,
+right for the baseline. "Not significantly different" never passes: what passes is a bound that lies on the right side of the limit.
+Statistics are imported where they are used: scipy would double the start-up of verbs that compute nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt, model_validator
+
+from evalspec.analyses.designs import design_of, weighted
+from evalspec.analyses.pairs import WEIGHTED
+from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.artifacts.findings import Estimate
+from evalspec.artifacts.responses import BenchmarkResponses, Responses
+from evalspec.artifacts.study import ModelId, Proportion
+from evalspec.protocols import Analysis, Axes, Comparison, Context, Decision
+
+Hypothesis = Literal["noninferiority", "equivalence", "superiority"]
+Method = Literal["score", "exact", "e_value"]
+Outcome = Literal["shown", "open", "refuted"]
+Scores = NDArray[np.float64]
+ONE_QUESTION = "a single question shows no spread"
+NO_SPREAD = "all question differences are equal, so nothing measures how sure their mean is"
+TESTS = {"score": "score", "exact": "fay_lumbard", "e_value": "e_value"}
+INTERVALS = {"score": "tango", "exact": "fay_lumbard", "e_value": "e_value"}
+
+
+class Looks(Artifact):
+    """How often the comparison is looked at while questions accumulate: at how many questions, and which look this is."""
+
+    at: Annotated[tuple[PositiveInt, ...], Field(min_length=2)] = Field(description="Questions asked at each planned look, rising.")
+    this: PositiveInt = Field(description="Which of the looks this study is, from 1.")
+    spending: Literal["obrien_fleming", "pocock"] = Field(
+        default="obrien_fleming", description="How alpha is spent: almost all of it at the end, or about evenly."
+    )
+
+    @model_validator(mode="after")
+    def _rise(self) -> Self:
+        if list(self.at) != sorted(set(self.at)):
+            raise ValueError("the looks `at` must rise: each one has more questions than the one before")
+        if self.this > len(self.at):
+            raise ValueError(f"`this` is look {self.this}, and {len(self.at)} are planned")
+        return self
+
+
+class NoninferiorityOptions(Artifact):
+    """Comparison of a candidate with a baseline against a margin that is named beforehand."""
+
+    kind: Literal["noninferiority"]
+    candidate: ModelId
+    baseline: ModelId
+    hypothesis: Hypothesis = Field(
+        default="noninferiority",
+        description="What is to be shown: a loss smaller than the margin, a difference smaller than it in either direction, or any gain.",
+    )
+    margin: Proportion | None = Field(default=None, description="Largest acceptable loss of accuracy, 0.02 for two points.")
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(default=0.025, description="One-sided chance of a false pass, over all looks together.")
+    method: Method = Field(
+        default="score",
+        description="`score`: Tango's score test. `exact`: Fay and Lumbard's. `e_value`: a test that holds however often one looks.",
+    )
+    looks: Looks | None = Field(default=None, description="Planned looks with alpha spending; without it there is one look.")
+    discordance: Proportion | None = Field(
+        default=None, description="Expected share of questions that exactly one of the two models answers correctly; for planning."
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.candidate == self.baseline:
+            raise ValueError("`candidate` and `baseline` must be two different models")
+        if (self.margin is None) != (self.hypothesis == "superiority"):
+            raise ValueError("`margin` goes with non-inferiority and equivalence, which need it, and not with superiority")
+        if self.looks is not None and self.method == "e_value":
+            raise ValueError("`looks` are not planned with `method: e_value`, which holds at any number of looks")
+        return self
+
+
+class NoninferiorityRow(Artifact):
+    """The comparison on one benchmark; `difference` is candidate - baseline.
+
+    `difference`, `low`, `p_value` and the four counts settle missing answers against the candidate, `high` settles them in its favour, so that
+    the bounds hold whatever those answers would have been. Each bound is one-sided at the level of this look.
+    """
+
+    benchmark: Identifier
+    n: int
+    candidate_missing: int
+    baseline_missing: int
+    both: int | None = None
+    only_candidate: int | None = None
+    only_baseline: int | None = None
+    neither: int | None = None
+    clusters: int | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    interval: str | None = None
+    p_value: float | None = None
+    log10_e: float | None = None
+    outcome: Outcome | None = None
+    caution: str | None = None
+    undefined: str | None = None
+
+
+class NoninferiorityResult(Artifact):
+    """The comparison on every benchmark; `look_alpha` is the one-sided level of each bound at this look, `alpha` that of all looks."""
+
+    candidate: Identifier
+    baseline: Identifier
+    hypothesis: Hypothesis
+    margin: float | None
+    method: Method
+    alpha: float
+    look_alpha: float
+    looks: Looks | None
+    rows: tuple[NoninferiorityRow, ...]
+
+
+def compute(responses: Responses, options: NoninferiorityOptions, _context: Context) -> NoninferiorityResult:
+    """Return the comparison of candidate and baseline on every benchmark."""
+    alpha = look_alpha(options)
+    return NoninferiorityResult(
+        candidate=options.candidate,
+        baseline=options.baseline,
+        hypothesis=options.hypothesis,
+        margin=options.margin,
+        method=options.method,
+        alpha=options.alpha,
+        look_alpha=alpha,
+        looks=options.looks,
+        rows=tuple(_row(benchmark, options, alpha) for benchmark in responses.benchmarks),
+    )
+
+
+def look_alpha(options: NoninferiorityOptions) -> float:
+    """Return the one-sided level at which this look is tested."""
+    if options.looks is None:
+        return options.alpha
+    from evalspec.statistics.sequential import LookPlan, nominal_alpha, spent_alpha
+
+    plan = LookPlan(options.looks.at, options.looks.spending)
+    # An exact test has no normal statistic: its looks may spend their parts of alpha and no more.
+    level = spent_alpha if options.method == "exact" else nominal_alpha
+    return level(plan, options.looks.this, alpha=options.alpha)
+
+
+def estimates(result: NoninferiorityResult) -> tuple[Estimate, ...]:
+    """Return one `difference` estimate per benchmark, whose bounds are those of the test."""
+    both_sides = result.hypothesis == "equivalence"
+    return tuple(
+        Estimate(
+            analysis="noninferiority",
+            metric="difference",
+            benchmark=row.benchmark,
+            models=(result.candidate, result.baseline),
+            value=row.difference,
+            low=row.low,
+            high=row.high,
+            confidence_level=1.0 - (2.0 if both_sides else 1.0) * result.look_alpha,
+            sides="two" if both_sides else "lower",
+            method=row.interval or INTERVALS[result.method],
+            p_value=row.p_value,
+            look=result.looks.this if result.looks else None,
+            looks=len(result.looks.at) if result.looks else None,
+            anytime=result.method == "e_value",
+            n=row.n,
+            unit="difference",
+            undefined=row.undefined,
+        )
+        for row in result.rows
+    )
+
+
+def plot(result: NoninferiorityResult, axes: Axes) -> None:
+    """Draw the difference on each benchmark with its bounds, and the limits that they are held against."""
+    axes.caption(
+        f"Difference in accuracy, {result.candidate} minus {result.baseline}, with one-sided bounds, and the limit that the bound must clear."
+    )
+    axes.scale("difference in accuracy", percent=True)
+    axes.reference(0.0, "no difference")
+    if result.margin is not None:
+        axes.reference(-result.margin, "margin")
+    if result.margin is not None and result.hypothesis == "equivalence":
+        axes.reference(result.margin, "margin")
+    for row in result.rows:
+        axes.interval(row.benchmark, row.difference, row.low, row.high, muted=row.outcome != "shown")
+
+
+def comparisons(options: NoninferiorityOptions, _models: Sequence[str], _benchmarks: int) -> tuple[Comparison, ...]:
+    """Return what will be tested, at the level of this look."""
+    label = f"{options.candidate} − {options.baseline}"
+    limit = -(options.margin or 0.0)
+    return (Comparison(label, look_alpha(options), TESTS[options.method], options.discordance, limit, both_limits=options.hypothesis == "equivalence"),)
+
+
+def decision(options: NoninferiorityOptions, _models: Sequence[str], _benchmarks: int, _limit: float) -> Decision:
+    """Return how a check on the difference is decided."""
+    return Decision(TESTS[options.method], look_alpha(options), options.discordance, no_difference=options.hypothesis != "superiority")
+
+
+def stricter(options: NoninferiorityOptions, divisor: int) -> NoninferiorityOptions:
+    """Return the same analysis with its error rate divided."""
+    return options.model_copy(update={"alpha": options.alpha / divisor})
+
+
+def _row(benchmark: BenchmarkResponses, options: NoninferiorityOptions, alpha: float) -> NoninferiorityRow:
+    candidate, baseline = (benchmark.scores[benchmark.models.index(model)] for model in (options.candidate, options.baseline))
+    empty = NoninferiorityRow(
+        benchmark=benchmark.benchmark,
+        n=len(benchmark.questions),
+        candidate_missing=int(np.isnan(candidate).any(axis=1).sum()),
+        baseline_missing=int(np.isnan(baseline).any(axis=1).sum()),
+    )
+    worst, best = (_settled(candidate, baseline, value) for value in (0.0, 1.0))
+    binary = bool(np.all((worst == 0) | (worst == 1))) and not benchmark.clusters
+    reason = _why_undefined(benchmark, options, binary=binary)
+    if reason:
+        return empty.model_copy(update={"undefined": reason})
+    try:
+        low, high = (
+            (_counted(worst, options, alpha), _counted(best[::-1], options, alpha))
+            if binary
+            else (_averaged(worst, benchmark, options, alpha), _averaged(best[::-1], benchmark, options, alpha))
+        )
+    except ValueError as error:
+        return empty.model_copy(update={"undefined": str(error)})
+    return empty.model_copy(update=_numbers(low, high, options) | (_counts(worst) if binary else {}))
+
+
+def _settled(candidate: Scores, baseline: Scores, value: float) -> Scores:
+    """Return the scores (2, Q), averaged over repeats, with missing answers given `value` for the candidate and the opposite for the baseline."""
+    filled = (np.where(np.isnan(scores), given, scores).mean(axis=1) for scores, given in ((candidate, value), (baseline, 1.0 - value)))
+    return np.stack(list(filled))
+
+
+def _why_undefined(benchmark: BenchmarkResponses, options: NoninferiorityOptions, *, binary: bool) -> str | None:
+    asked = len(benchmark.questions)
+    if weighted(benchmark):
+        return WEIGHTED
+    if options.looks is not None and asked != options.looks.at[options.looks.this - 1]:
+        planned = options.looks.at[options.looks.this - 1]
+        return f"look {options.looks.this} is planned at {planned:,} questions, and this sample has {asked:,}"
+    if not binary and options.method != "score":
+        return f"method {options.method} counts right and wrong answers of independent questions; these scores are fractional or come in clusters"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A one-sided test that the difference lies above its limit: difference, lower bound, p-value, and what made them."""
+
+    difference: float
+    bound: float
+    p_value: float
+    interval: str
+    log10_e: float | None = None
+    clusters: int | None = None
+    caution: str | None = None
+
+
+def _counted(scores: Scores, options: NoninferiorityOptions, alpha: float) -> _Side:
+    from evalspec.statistics.differences import PairedCounts, paired_difference
+    from evalspec.statistics.one_sided import above
+
+    counts = PairedCounts.from_scores(*scores)
+    test = above(counts, -(options.margin or 0.0), alpha=alpha, method=options.method)
+    return _Side(paired_difference(counts), test.bound, test.p_value, INTERVALS[options.method], test.log10_e)
+
+
+def _averaged(scores: Scores, benchmark: BenchmarkResponses, options: NoninferiorityOptions, alpha: float) -> _Side:
+    """Test the mean of question differences, with the standard error and the degrees of freedom of the design."""
+    from scipy.special import stdtr
+
+    from evalspec.statistics.designs import about_spread, design_mean
+    from evalspec.statistics.mcnemar import SMALLEST_P
+
+    if scores.shape[1] < 2:
+        raise ValueError(ONE_QUESTION)
+    moments = design_mean(scores[0] - scores[1], design_of(benchmark))
+    interval = moments.interval(1.0 - 2.0 * alpha, smallest=-1.0)
+    if interval is None or moments.standard_error == 0.0:
+        raise ValueError(NO_SPREAD)
+    statistic = (moments.mean + (options.margin or 0.0)) / moments.standard_error
+    p_value = max(float(stdtr(moments.degrees_of_freedom, -statistic)), SMALLEST_P)
+    return _Side(moments.mean, interval.low, p_value, moments.method, clusters=moments.clusters, caution=about_spread(moments))
+
+
+def _numbers(low: _Side, high: _Side, options: NoninferiorityOptions) -> dict[str, float | int | str | None]:
+    """Return what a row says; `high` is the same test seen from the baseline, missing answers settled the other way."""
+    limit, upper = -(options.margin or 0.0), -high.bound
+    both_sides = options.hypothesis == "equivalence"
+    shown = low.bound > limit and (not both_sides or upper < -limit)
+    refuted = upper <= limit or (both_sides and low.bound >= -limit)
+    e_values = (low.log10_e, high.log10_e) if both_sides else (low.log10_e,)
+    return {
+        "difference": low.difference,
+        "low": low.bound,
+        "high": upper,
+        "interval": low.interval,
+        "p_value": max(low.p_value, high.p_value) if both_sides else low.p_value,
+        "log10_e": None if low.log10_e is None else min(value for value in e_values if value is not None),
+        "clusters": low.clusters,
+        "caution": low.caution,
+        "outcome": "shown" if shown else "refuted" if refuted else "open",
+    }
+
+
+def _counts(scores: Scores) -> dict[str, int]:
+    from evalspec.statistics.differences import PairedCounts
+
+    counts = PairedCounts.from_scores(*scores)
+    return {
+        "both": counts.both,
+        "only_candidate": counts.only_first,
+        "only_baseline": counts.only_second,
+        "neither": counts.neither,
+    }
+
+
+ANALYSIS = Analysis(
+    kind="noninferiority",
+    options=NoninferiorityOptions,
+    result=NoninferiorityResult,
+    compute=compute,
+    metrics=("difference",),
+    estimates=estimates,
+    tolerance=1e-9,
+    template="analyses/noninferiority.html.j2",
+    plot=plot,
+    comparisons=comparisons,
+    decision=decision,
+    stricter=stricter,
+    sources=(
+        "Tango (1998), Statist. Med. 17(8), 891-908",
+        "Nam (1997), Biometrics 53(4), 1422-1430, doi:10.2307/2533508",
+        "Liu, Hsueh, Hsieh & Chen (2002), Statist. Med. 21(2), 231-245, doi:10.1002/sim.1012 (equivalence, score against Wald)",
+        "Fay & Lumbard (2021), Statist. Med. 40(5), 1147-1159, doi:10.1002/sim.8829",
+        "Lan & DeMets (1983), Biometrika 70(3), 659-663, doi:10.1093/biomet/70.3.659 (looks)",
+        "Waudby-Smith & Ramdas (2024), J. R. Stat. Soc. B 86(1), 1-27, arXiv:2010.09686 (tests by betting)",
+        "Grünwald, de Heide & Koolen (2024), J. R. Stat. Soc. B 86(5), 1091-1128, arXiv:1906.07801 (e-values)",
+    ),
+)

@@ -1,0 +1,256 @@
+"""How much hangs on the rules: missing answers, flagged questions, fragile answers, the kind of average?
+
+Every number is computed again with one rule changed at a time. The table describes; it decides nothing, and nothing in it is adjusted for the
+number of its cells. Where the study has checks, their outcomes are shown under each rule, by the very analyses that the checks name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from evalspec.analyses.designs import design_of
+from evalspec.analyses.pairs import Pair, PairRow, compare_pairs, macro_difference
+from evalspec.analyses.variants import DIRECTED, Case, CaseId, Gaps, Sides, cases_of, gaps_of, varied
+from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.artifacts.findings import Estimate
+from evalspec.artifacts.responses import BenchmarkResponses, Responses
+from evalspec.artifacts.study import Check, ModelId, Proportion
+from evalspec.artifacts.verdict import Outcome
+from evalspec.protocols import Analysis, Axes, Context
+
+NO_ANSWERS = "no question has a score"
+MOST_DRAWN = 100
+
+
+class SensitivityOptions(Artifact):
+    """The same numbers under every rule that could have been chosen otherwise; descriptive, without decisions."""
+
+    kind: Literal["sensitivity"]
+    models: tuple[ModelId, ...] = Field(default=(), description="The models whose accuracy is shown; by default all.")
+    pairs: tuple[tuple[ModelId, ModelId], ...] = Field(default=(), description="The pairs whose difference, first - second, is shown.")
+    level: Proportion = Field(default=0.95, description="The confidence level of each interval.")
+    fragile_gap: float | None = Field(
+        default=None,
+        gt=0,
+        description="Answers whose two best choices lie closer than this, in nats, count as fragile; by default what the run's own self-check says.",
+    )
+
+
+class CaseRow(Artifact):
+    """A rule as it applies to one benchmark; `touched` is the number of answers, or for `without_flagged` of questions, that it changes."""
+
+    benchmark: Identifier
+    case: CaseId
+    touched: int
+
+
+class AccuracyRow(Artifact):
+    """One model under one rule; `change` is against the declared rules, `place` its rank by value, 1 for the highest, equal ones alike."""
+
+    benchmark: Identifier
+    model: Identifier
+    case: CaseId
+    n: int
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
+    change: float | None = None
+    place: int | None = None
+    undefined: str | None = None
+
+
+class DifferenceRow(PairRow):
+    """One pair under one rule."""
+
+    case: CaseId
+    change: float | None = None
+
+
+class CheckRow(Artifact):
+    """What one check of the study comes to under one rule."""
+
+    check: Identifier
+    benchmark: Identifier
+    case: CaseId
+    outcome: Outcome
+
+
+class SensitivityResult(Artifact):
+    """Every number under every rule that applies."""
+
+    level: float
+    cases: tuple[CaseRow, ...]
+    accuracies: tuple[AccuracyRow, ...]
+    differences: tuple[DifferenceRow, ...]
+    checks: tuple[CheckRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A benchmark with the rules that apply to it."""
+
+    benchmark: BenchmarkResponses
+    gaps: Gaps
+    cases: tuple[Case, ...]
+
+
+def compute(responses: Responses, options: SensitivityOptions, context: Context) -> SensitivityResult:
+    """Return every number under every rule that applies to its benchmark."""
+    given = []
+    for benchmark in responses.benchmarks:
+        gaps = gaps_of(benchmark, responses, options.fragile_gap)
+        given.append(_Given(benchmark, gaps, cases_of(benchmark, gaps)))
+    return SensitivityResult(
+        level=options.level,
+        cases=tuple(CaseRow(benchmark=one.benchmark.benchmark, case=case.id, touched=case.touched) for one in given for case in one.cases),
+        accuracies=tuple(row for one in given for row in _accuracies(one, options)),
+        differences=tuple(row for one in given for pair in options.pairs for row in _differences(one, options, pair, context)),
+        checks=tuple(row for one in given for row in _checks(one, responses, context)),
+    )
+
+
+def estimates(result: SensitivityResult) -> tuple[Estimate, ...]:
+    """Return the extremes of each number over the rules: values without an interval, which no sample stands behind."""
+    return tuple(_extremes(result.accuracies, "accuracy")) + tuple(_extremes(result.differences, "difference"))
+
+
+def _extremes(rows: Sequence[AccuracyRow | DifferenceRow], metric: str) -> Iterator[Estimate]:
+    grouped: dict[tuple[str, tuple[str, ...]], list[AccuracyRow | DifferenceRow]] = {}
+    for row in rows:
+        if row.case != "macro":  # another average is another question, not another rule for the same one
+            models = (row.model,) if isinstance(row, AccuracyRow) else (row.first, row.second)
+            grouped.setdefault((row.benchmark, models), []).append(row)
+    for (benchmark, models), found in grouped.items():
+        values = [(value, row.n) for row in found if (value := _value(row)) is not None]
+        for name, extreme in (("lowest", min), ("highest", max)):
+            value, n = extreme(values) if values else (None, 0)
+            yield Estimate(
+                analysis="sensitivity",
+                metric=f"{name}_{metric}",
+                benchmark=benchmark,
+                models=models,
+                value=value,
+                method="extreme over the rules shown",
+                n=n,
+                unit="difference" if metric == "difference" else "proportion",
+                undefined=None if values else "undefined under every rule",
+            )
+
+
+def _value(row: AccuracyRow | DifferenceRow) -> float | None:
+    return row.value if isinstance(row, AccuracyRow) else row.difference
+
+
+def plot(result: SensitivityResult, axes: Axes) -> None:
+    """Draw each pair's difference under each rule, or each model's accuracy where no pair is asked for; the declared rules stand out."""
+    axes.caption("The same numbers under each rule, one rule changed at a time; the declared rules stand out.")
+    if result.differences:
+        axes.scale("difference in accuracy", percent=True)
+        axes.reference(0.0, "equal accuracy")
+        for pair in result.differences[:MOST_DRAWN]:
+            name = f"{pair.first} − {pair.second}, {pair.benchmark}"
+            axes.interval(pair.case.replace("_", " "), pair.difference, pair.low, pair.high, group=name, muted=pair.case != "declared")
+        return
+    axes.scale("accuracy", percent=True)
+    for row in result.accuracies[:MOST_DRAWN]:
+        axes.interval(row.case.replace("_", " "), row.value, row.low, row.high, group=f"{row.model}, {row.benchmark}", muted=row.case != "declared")
+
+
+def _accuracies(given: _Given, options: SensitivityOptions) -> Iterator[AccuracyRow]:
+    """Yield every model under every rule, with its change against the declared rules and its place among the models shown."""
+    models = [model for model in given.benchmark.models if not options.models or model in options.models]
+    # Against a single model, the worst case of a missing answer is a wrong one, which has a case of its own.
+    cases = [case for case in given.cases if case.id != "missing_worst"]
+    found = {(model, case.id): _accuracy(given, options, model, case.id) for model in models for case in cases}
+    values = {case.id: [value for model in models if (value := found[model, case.id].value) is not None] for case in cases}
+    for model in models:
+        declared = found[model, "declared"].value
+        for case in cases:
+            row = found[model, case.id]
+            if row.value is None:
+                yield row
+                continue
+            change = None if declared is None else row.value - declared
+            yield row.model_copy(update={"change": change, "place": 1 + sum(value > row.value for value in values[case.id])})
+
+
+def _accuracy(given: _Given, options: SensitivityOptions, model: str, case: CaseId) -> AccuracyRow:
+    from evalspec.statistics.designs import accuracy
+
+    against = Sides.against(model)
+    changed = varied(given.benchmark, case, against.turned() if case.endswith("_best") else against, given.gaps)
+    scores = changed.settled()[changed.models.index(model)]
+    present = ~np.isnan(scores)
+    row = AccuracyRow(benchmark=changed.benchmark, model=model, case=case, n=int(present.sum()))
+    if not present.any():
+        return row.model_copy(update={"undefined": NO_ANSWERS})
+    try:
+        design = design_of(changed, average="macro" if case == "macro" else "micro")
+        found = accuracy(scores[present], design.kept(present), level=options.level)
+    except ValueError as error:
+        return row.model_copy(update={"undefined": str(error)})
+    limits = {"low": found.interval.low, "high": found.interval.high} if found.interval else {}
+    return row.model_copy(update={"value": found.mean, "method": found.method, **limits})
+
+
+def _differences(given: _Given, options: SensitivityOptions, pair: Pair, context: Context) -> Iterator[DifferenceRow]:
+    declared: float | None = None
+    against = Sides.against(pair[0], pair[1:])
+    for case in given.cases:
+        changed = varied(given.benchmark, case.id, against.turned() if case.id.endswith("_best") else against, given.gaps)
+        if case.id == "macro":
+            row = macro_difference(changed, pair, context, level=options.level)
+        else:
+            row = compare_pairs(changed, [pair], context, level=options.level)[0]
+        declared = row.difference if case.id == "declared" else declared
+        change = None if declared is None or row.difference is None else row.difference - declared
+        yield DifferenceRow(**dict(row), case=case.id, change=change)
+
+
+def _checks(given: _Given, responses: Responses, context: Context) -> Iterator[CheckRow]:
+    """Yield what each check comes to under each rule; rules that need a side are turned against the check."""
+    judge = context.judge
+    if judge is None:
+        return
+    for case in given.cases:
+        if case.id == "macro" or case.id.endswith("_best"):
+            continue
+        for checks in [(check,) for check in context.checks] if case.id in DIRECTED else [context.checks]:
+            changed = varied(given.benchmark, case.id, _sides(checks[0], given.benchmark), given.gaps) if checks else given.benchmark
+            for result in judge(_with(responses, changed), checks):
+                if result.benchmark == changed.benchmark:
+                    yield CheckRow(check=result.check.id, benchmark=changed.benchmark, case=case.id, outcome=result.outcome)
+
+
+def _sides(check: Check, benchmark: BenchmarkResponses) -> Sides:
+    """Settle what is uncertain against a check: against its model and for all others where the estimate must be high, the other way otherwise."""
+    against = Sides.against(check.model, [model for model in benchmark.models if model != check.model])
+    return against if check.at_least is not None or check.above is not None else against.turned()
+
+
+def _with(responses: Responses, changed: BenchmarkResponses) -> Responses:
+    benchmarks = tuple(changed if entry.benchmark == changed.benchmark else entry for entry in responses.benchmarks)
+    return replace(responses, benchmarks=benchmarks)
+
+
+ANALYSIS = Analysis(
+    kind="sensitivity",
+    options=SensitivityOptions,
+    result=SensitivityResult,
+    compute=compute,
+    metrics=("lowest_accuracy", "highest_accuracy", "lowest_difference", "highest_difference"),
+    estimates=estimates,
+    tolerance=1e-9,
+    template="analyses/sensitivity.html.j2",
+    plot=plot,
+    sources=(
+        "Little & Rubin (2019), Statistical Analysis with Missing Data, 3rd ed., chapters 3 and 15",
+        "Gema et al. (2024), arXiv:2406.04127 (label errors of a benchmark, and what they do to a ranking)",
+    ),
+)
