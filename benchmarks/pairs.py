@@ -57,7 +57,7 @@ def main() -> None:
         "of_limit": round(ours / BARS["seconds"], 3),
         "leaderboard_60": _leaderboard(scores[:LEADERBOARD_MODELS]),
         "peak_mib": peak_mib(),
-        "agree": agree,
+        "agree": bool(agree),
     }
     conclude("pairs", f"all {pairs:,} pairs of 420 models on 448 questions: exact McNemar, mid-p, log10 p, Tango, Holm", figures)
 

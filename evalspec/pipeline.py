@@ -107,7 +107,7 @@ def run(study: Path, out: Path, settings: Settings, *, seal_with: Seal, command:
     directory.write_schedule(prepared.schedule)
     directory.write_questions(prepared.protocol, prepared.bank)
     digest = directory.write_responses(scored.responses, prepared.protocol)
-    findings = analyse(directory.read_responses(), prepared.protocol, catalogue(), responses_sha256=digest, progress=progress)
+    findings = analyse(directory.read_responses(), prepared.protocol, catalogue(), responses_sha256=digest, gate=gate, progress=progress)
     directory.write_findings(findings)
     directory.write_verdict(gate(findings, prepared.protocol.thresholds))
     directory.write_ledger(tools.ledger(prepared.protocol, scored.jobs, executor, started=started, command=command, study=study, seal=seal_with))
@@ -164,5 +164,5 @@ def recompute(folder: Path, verification: Verification) -> Recomputation:
     missing = sorted({request.kind for request in protocol.analyses} - set(catalogue()))
     if missing:
         return Recomputation("not_recomputable", why=f"no analysis of the kind {missing[0]!r} is installed here")
-    findings = analyse(responses, protocol, catalogue(), responses_sha256=sha256_hex(content[RESPONSES]))
+    findings = analyse(responses, protocol, catalogue(), responses_sha256=sha256_hex(content[RESPONSES]), gate=gate)
     return compare(recorded, (findings, gate(findings, protocol.thresholds)), catalogue())

@@ -41,8 +41,8 @@ def ignore_progress(_progress: Progress) -> None:
     """Drop progress reports."""
 
 
-Judge = Callable[[Responses, tuple[Check, ...]], tuple[CheckResult, ...]]
-"""Says what checks of the study would come to on these responses, by the analyses that they name."""
+Judge = Callable[[Responses], tuple[CheckResult, ...]]
+"""Says what the checks of the study would come to on these responses, by the analyses that they name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from evalspec.artifacts.findings import Estimate, Finding, Findings, ModelSummary
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.responses import Reason, Responses
-from evalspec.artifacts.study import AnalysisRequest
+from evalspec.artifacts.study import AnalysisRequest, Thresholds
+from evalspec.artifacts.verdict import CheckResult, Verdict
 from evalspec.errors import AnalysisError
-from evalspec.protocols import AnyAnalysis, Catalogue, Context, Progress, ProgressSink, ignore_progress
+from evalspec.protocols import AnyAnalysis, Catalogue, Context, Judge, Progress, ProgressSink, ignore_progress
 
 DEGENERATE_SHARE = 0.9
 
+Gate = Callable[[Findings, Thresholds | None], Verdict]
+
 
 def analyse(
-    responses: Responses, protocol: Protocol, catalogue: Catalogue, *, responses_sha256: str, progress: ProgressSink = ignore_progress
+    responses: Responses,
+    protocol: Protocol,
+    catalogue: Catalogue,
+    *,
+    responses_sha256: str,
+    gate: Gate | None = None,
+    progress: ProgressSink = ignore_progress,
 ) -> Findings:
     """Return findings for every analysis of the protocol; pure, and the same for the same responses.
 
-    Raises AnalysisError when a kind is not installed.
+    With `gate`, analyses can ask what the checks would come to on other responses. Raises AnalysisError when a kind is not installed.
     """
     findings = []
     for done, request in enumerate(protocol.analyses):
         progress(Progress("analyse", done, len(protocol.analyses), "analyses", request.id))
-        findings.append(_finding(responses, protocol, request, _installed(request, catalogue)))
+        judge = _judge(responses, protocol, catalogue, gate) if gate and protocol.thresholds else None
+        findings.append(_finding(responses, protocol, request, _installed(request, catalogue), judge))
     progress(Progress("analyse", len(protocol.analyses), len(protocol.analyses), "analyses"))
     return Findings(
         protocol_sha256=responses.protocol_sha256,
@@ -51,14 +62,29 @@ def _installed(request: AnalysisRequest, catalogue: Catalogue) -> AnyAnalysis:
     return catalogue[request.kind]
 
 
-def _finding(responses: Responses, protocol: Protocol, request: AnalysisRequest, analysis: AnyAnalysis) -> Finding:
+def _judge(responses: Responses, protocol: Protocol, catalogue: Catalogue, gate: Gate) -> Judge:
+    """Return what tells the outcome of the checks on other responses: the analyses that they name, run again, and the same gate."""
+    named = {check.analysis for check in protocol.thresholds.checks} if protocol.thresholds else set()
+    needed = protocol.model_copy(update={"analyses": tuple(request for request in protocol.analyses if request.id in named)})
+
+    def judge(changed: Responses) -> tuple[CheckResult, ...]:
+        others = {entry.benchmark: entry for entry in changed.benchmarks}
+        benchmarks = tuple(others.get(entry.benchmark, entry) for entry in responses.benchmarks)
+        findings = analyse(replace(responses, benchmarks=benchmarks), needed, catalogue, responses_sha256="0" * 64)
+        return gate(findings, protocol.thresholds).checks
+
+    return judge
+
+
+def _finding(responses: Responses, protocol: Protocol, request: AnalysisRequest, analysis: AnyAnalysis, judge: Judge | None) -> Finding:
     options = analysis.options.model_validate_json(json.dumps(request.options))
     part = Responses(
         benchmarks=tuple(entry for entry in responses.benchmarks if entry.benchmark in request.benchmarks),
         origins=responses.origins,
         protocol_sha256=responses.protocol_sha256,
     )
-    context = Context(rng=random_stream(protocol.seed, request.id), planned=request.planned)
+    checks = protocol.thresholds.checks if protocol.thresholds else ()
+    context = Context(rng=random_stream(protocol.seed, request.id), planned=request.planned, checks=checks, judge=judge)
     result = analysis.compute(part, options, context)
     return Finding(
         request=request,

@@ -7,10 +7,8 @@ Statistics are imported where they are used: scipy would double the start-up of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +22,13 @@ from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.study import ModelId, Proportion
 from evalspec.protocols import Analysis, Axes, Comparison, Context, Decision
 
+if TYPE_CHECKING:
+    from evalspec.statistics.one_sided import OneSided
+
 Hypothesis = Literal["noninferiority", "equivalence", "superiority"]
 Method = Literal["score", "exact", "e_value"]
 Outcome = Literal["shown", "open", "refuted"]
 Scores = NDArray[np.float64]
-ONE_QUESTION = "a single question shows no spread"
-NO_SPREAD = "all question differences are equal, so nothing measures how sure their mean is"
 TESTS = {"score": "score", "exact": "fay_lumbard", "e_value": "e_value"}
 INTERVALS = {"score": "tango", "exact": "fay_lumbard", "e_value": "e_value"}
 
@@ -198,8 +197,8 @@ def plot(result: NoninferiorityResult, axes: Axes) -> None:
 def comparisons(options: NoninferiorityOptions, _models: Sequence[str], _benchmarks: int) -> tuple[Comparison, ...]:
     """Return what will be tested, at the level of this look."""
     label = f"{options.candidate} − {options.baseline}"
-    limit = -(options.margin or 0.0)
-    return (Comparison(label, look_alpha(options), TESTS[options.method], options.discordance, limit, both_limits=options.hypothesis == "equivalence"),)
+    limit, both = -(options.margin or 0.0), options.hypothesis == "equivalence"
+    return (Comparison(label, look_alpha(options), TESTS[options.method], options.discordance, limit, both_limits=both),)
 
 
 def decision(options: NoninferiorityOptions, _models: Sequence[str], _benchmarks: int, _limit: float) -> Decision:
@@ -254,47 +253,20 @@ def _why_undefined(benchmark: BenchmarkResponses, options: NoninferiorityOptions
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """A one-sided test that the difference lies above its limit: difference, lower bound, p-value, and what made them."""
-
-    difference: float
-    bound: float
-    p_value: float
-    interval: str
-    log10_e: float | None = None
-    clusters: int | None = None
-    caution: str | None = None
-
-
-def _counted(scores: Scores, options: NoninferiorityOptions, alpha: float) -> _Side:
-    from evalspec.statistics.differences import PairedCounts, paired_difference
+def _counted(scores: Scores, options: NoninferiorityOptions, alpha: float) -> OneSided:
+    from evalspec.statistics.differences import PairedCounts
     from evalspec.statistics.one_sided import above
 
-    counts = PairedCounts.from_scores(*scores)
-    test = above(counts, -(options.margin or 0.0), alpha=alpha, method=options.method)
-    return _Side(paired_difference(counts), test.bound, test.p_value, INTERVALS[options.method], test.log10_e)
+    return above(PairedCounts.from_scores(*scores), -(options.margin or 0.0), alpha=alpha, method=options.method)
 
 
-def _averaged(scores: Scores, benchmark: BenchmarkResponses, options: NoninferiorityOptions, alpha: float) -> _Side:
-    """Test the mean of question differences, with the standard error and the degrees of freedom of the design."""
-    from scipy.special import stdtr
+def _averaged(scores: Scores, benchmark: BenchmarkResponses, options: NoninferiorityOptions, alpha: float) -> OneSided:
+    from evalspec.statistics.one_sided import mean_above
 
-    from evalspec.statistics.designs import about_spread, design_mean
-    from evalspec.statistics.mcnemar import SMALLEST_P
-
-    if scores.shape[1] < 2:
-        raise ValueError(ONE_QUESTION)
-    moments = design_mean(scores[0] - scores[1], design_of(benchmark))
-    interval = moments.interval(1.0 - 2.0 * alpha, smallest=-1.0)
-    if interval is None or moments.standard_error == 0.0:
-        raise ValueError(NO_SPREAD)
-    statistic = (moments.mean + (options.margin or 0.0)) / moments.standard_error
-    p_value = max(float(stdtr(moments.degrees_of_freedom, -statistic)), SMALLEST_P)
-    return _Side(moments.mean, interval.low, p_value, moments.method, clusters=moments.clusters, caution=about_spread(moments))
+    return mean_above(scores[0] - scores[1], design_of(benchmark), -(options.margin or 0.0), alpha=alpha)
 
 
-def _numbers(low: _Side, high: _Side, options: NoninferiorityOptions) -> dict[str, float | int | str | None]:
+def _numbers(low: OneSided, high: OneSided, options: NoninferiorityOptions) -> dict[str, float | int | str | None]:
     """Return what a row says; `high` is the same test seen from the baseline, missing answers settled the other way."""
     limit, upper = -(options.margin or 0.0), -high.bound
     both_sides = options.hypothesis == "equivalence"
@@ -305,7 +277,7 @@ def _numbers(low: _Side, high: _Side, options: NoninferiorityOptions) -> dict[st
         "difference": low.difference,
         "low": low.bound,
         "high": upper,
-        "interval": low.interval,
+        "interval": INTERVALS.get(low.method, low.method),
         "p_value": max(low.p_value, high.p_value) if both_sides else low.p_value,
         "log10_e": None if low.log10_e is None else min(value for value in e_values if value is not None),
         "clusters": low.clusters,

@@ -221,11 +221,20 @@ def _checks(given: _Given, responses: Responses, context: Context) -> Iterator[C
     for case in given.cases:
         if case.id == "macro" or case.id.endswith("_best"):
             continue
-        for checks in [(check,) for check in context.checks] if case.id in DIRECTED else [context.checks]:
-            changed = varied(given.benchmark, case.id, _sides(checks[0], given.benchmark), given.gaps) if checks else given.benchmark
-            for result in judge(_with(responses, changed), checks):
-                if result.benchmark == changed.benchmark:
+        for sides, checks in _sided(case.id, given.benchmark, context.checks):
+            changed = varied(given.benchmark, case.id, sides, given.gaps)
+            for result in judge(_with(responses, changed)):
+                if result.benchmark == changed.benchmark and result.check.id in checks:
                     yield CheckRow(check=result.check.id, benchmark=changed.benchmark, case=case.id, outcome=result.outcome)
+
+
+def _sided(case: CaseId, benchmark: BenchmarkResponses, checks: Sequence[Check]) -> Iterator[tuple[Sides, frozenset[str]]]:
+    """Yield the checks that are turned against alike, by their ids; all of them at once under a rule that needs no side."""
+    grouped: dict[Sides, set[str]] = {}
+    for check in checks:
+        grouped.setdefault(_sides(check, benchmark) if case in DIRECTED else Sides(), set()).add(check.id)
+    for sides, names in grouped.items():
+        yield sides, frozenset(names)
 
 
 def _sides(check: Check, benchmark: BenchmarkResponses) -> Sides:

@@ -14,12 +14,13 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp, ndtr
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, logsumexp, ndtr, stdtr
 
-from evalspec.statistics.arguments import FloatArray, IntArray, bisect, require_one_sided
+from evalspec.statistics.arguments import FloatArray, IntArray, bisect, require_one_sided, require_scores
 from evalspec.statistics.binomials import cumulative
-from evalspec.statistics.differences import PairedCounts, tango, tango_statistic
+from evalspec.statistics.designs import Design, about_spread, design_mean
+from evalspec.statistics.differences import PairedCounts, paired_difference, tango, tango_statistic
 from evalspec.statistics.exact_differences import fay_lumbard, fay_lumbard_p
 from evalspec.statistics.mcnemar import SMALLEST_P
 from evalspec.statistics.quadrature import Rule, gauss_legendre
@@ -35,13 +36,18 @@ NODES = 16
 class OneSided:
     """A one-sided test against a limit; ``bound`` is the lower bound of the same level, and ``passed`` says that it lies above the limit.
 
-    For `e_value` the p-value is 1 / e (at most 1), which holds however often one looks, and ``log10_e`` is given.
+    For `e_value` the p-value is 1 / e (at most 1), which holds however often one looks, and ``log10_e`` is given. Tests of means name
+    Student's test that fits the design, and say what to keep in mind.
     """
 
+    difference: float
     p_value: float
     bound: float
     passed: bool
+    method: str
     log10_e: float | None = None
+    clusters: int | None = None
+    caution: str | None = None
 
 
 def above(counts: PairedCounts, limit: float, *, alpha: float = 0.025, method: Method = "score") -> OneSided:
@@ -81,10 +87,50 @@ def above(counts: PairedCounts, limit: float, *, alpha: float = 0.025, method: M
     level = 1.0 - 2.0 * require_one_sided(alpha)
     if method == "e_value":
         log_e = log_e_value_above(counts, limit)
-        return _tested(limit, math.exp(-max(log_e, 0.0)), _e_value_bound(counts, alpha), log_e / math.log(10.0))
-    if method == "exact":
-        return _tested(limit, fay_lumbard_p(counts, limit), fay_lumbard(counts, level=level).low)
-    return _tested(limit, float(ndtr(-tango_statistic(counts, limit))), tango(counts, level=level).low)
+        p_value, bound, log10_e = math.exp(-max(log_e, 0.0)), _e_value_bound(counts, alpha), log_e / math.log(10.0)
+    elif method == "exact":
+        p_value, bound, log10_e = fay_lumbard_p(counts, limit), fay_lumbard(counts, level=level).low, None
+    else:
+        p_value, bound, log10_e = float(ndtr(-tango_statistic(counts, limit))), tango(counts, level=level).low, None
+    p_value = min(1.0, max(p_value, SMALLEST_P))
+    return OneSided(paired_difference(counts), p_value, bound, bound > limit, method, log10_e)
+
+
+def mean_above(differences: ArrayLike, design: Design, limit: float, *, alpha: float = 0.025) -> OneSided:
+    """Test H0: the mean of the question differences is at most ``limit``, by Student's t with the standard error of the design.
+
+    Parameters
+    ----------
+    differences
+        First minus second, question by question, shape (Q,): of fractional scores, averages over repeats, or questions in clusters.
+    design
+        Of the same questions.
+    limit, alpha
+        As `above`.
+
+    Raises
+    ------
+    ValueError
+        With the reason, where nothing measures how sure the mean is.
+
+    References
+    ----------
+    Miller (2024), arXiv:2411.00640, section 4.2. Bell and McCaffrey (2002), Surv. Methodol. 28, 169-181 (clusters).
+
+    Examples
+    --------
+    >>> round(mean_above([0.5, 0.0, 0.75, 0.0], Design(), 0.0).p_value, 4)
+    0.0971
+    """
+    values = require_scores("differences", differences, minimum=2)
+    moments = design_mean(values, design)
+    interval = moments.interval(1.0 - 2.0 * require_one_sided(alpha), smallest=-1.0)
+    if interval is None:
+        raise ValueError(f"all {values.size} question differences are equal, so nothing measures how sure their mean is")
+    statistic = (moments.mean - limit) / moments.standard_error
+    p_value = max(float(stdtr(moments.degrees_of_freedom, -statistic)), SMALLEST_P)
+    caution = about_spread(moments)
+    return OneSided(moments.mean, p_value, interval.low, interval.low > limit, moments.method, clusters=moments.clusters, caution=caution)
 
 
 def log_e_value_above(counts: PairedCounts, limit: float) -> float:
@@ -168,10 +214,6 @@ def _tango_statistics(only_first: IntArray, only_second: IntArray, questions: in
     variance = np.maximum(questions * (2.0 * share + limit * (1.0 - limit)), 0.0)
     excess = only_first - only_second - questions * limit
     return np.asarray(np.where(excess == 0.0, 0.0, excess / np.sqrt(np.maximum(variance, sys.float_info.min))))
-
-
-def _tested(limit: float, p_value: float, bound: float, log10_e: float | None = None) -> OneSided:
-    return OneSided(min(1.0, max(p_value, SMALLEST_P)), bound, bound > limit, log10_e)
 
 
 def _e_value_bound(counts: PairedCounts, alpha: float) -> float:
