@@ -22,14 +22,15 @@ BAR = 100
 
 def main() -> None:
     """Time both on the same scores in turn, compare the frequencies, and time ours at sizes far apart."""
-    from evalspec.statistics.rankings import RedrawPlan, ResponsePatterns, redraw_ranking
+    from evalspec.statistics.rankings import RedrawPlan, ResponsePatterns, redraw_rankings
 
     scores = fixture()
     rows = np.ascontiguousarray(scores.T)
 
     def ours(*sizes: int) -> list[float]:
         responses, rng = ResponsePatterns.from_scores(scores), np.random.default_rng(1)
-        return [redraw_ranking(responses, RedrawPlan(size, OUR_DRAWS), order=[0, 1, 2], rng=rng).first[0] for size in sizes]
+        plans = [RedrawPlan(size, OUR_DRAWS) for size in sizes]
+        return [ranking.first[0] for ranking in redraw_rankings(responses, plans, order=[0, 1, 2], rng=rng)]
 
     def peer(correct: NDArray[np.generic]) -> list[float]:
         rng = np.random.default_rng(0)

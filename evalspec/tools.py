@@ -103,7 +103,7 @@ def outlook(protocol: Protocol, orders: Sequence[WorkOrder], models: Mapping[str
         (order.model, device.id): pace.tokens_per_second
         for order in orders
         for device in devices
-        if (pace := expected_pace(seen, order, device.name or device.kind)) is not None
+        if (pace := expected_pace(seen, order, device.name or device.kind)) is not None and pace.measured
     }
     return Outlook(
         devices=devices,

@@ -5,11 +5,18 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
-from evalspec.analyses import article_compat, intervals, mcnemar, noninferiority
+from evalspec.analyses import article_compat, intervals, mcnemar, noninferiority, sensitivity, subgroups
 from evalspec.errors import UsageError
 from evalspec.protocols import Analysis, AnyAnalysis, Catalogue
 
-BUILT_IN = (intervals.ANALYSIS, mcnemar.ANALYSIS, article_compat.ANALYSIS, noninferiority.ANALYSIS)
+BUILT_IN = (
+    intervals.ANALYSIS,
+    mcnemar.ANALYSIS,
+    article_compat.ANALYSIS,
+    noninferiority.ANALYSIS,
+    sensitivity.ANALYSIS,
+    subgroups.ANALYSIS,
+)
 ENTRY_POINT_GROUP = "evalspec.analyses"
 
 

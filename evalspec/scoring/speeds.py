@@ -35,10 +35,10 @@ class Speeds(Artifact):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many tokens per second to expect, and why."""
+    """How many tokens per second to expect; `measured` with this very model, or else scaled by size from another one."""
 
     tokens_per_second: float
-    basis: str
+    measured: bool
 
 
 def read_speeds(journal: Path) -> Speeds:
@@ -75,12 +75,12 @@ def expected_pace(speeds: Speeds, order: WorkOrder, device: str) -> Pace | None:
     here = [speed for speed in speeds.speeds if speed.device == device]
     for speed in here:
         if (speed.weights_sha256, speed.precision) == (order.identity.weights_sha256, order.precision):
-            return Pace(speed.tokens_per_second, "measured with this model on this device")
+            return Pace(speed.tokens_per_second, measured=True)
     if not here:
         return None
     size = order.identity.parameters
     nearest = min(here, key=lambda speed: max(speed.parameters, size) / min(speed.parameters, size))
-    return Pace(nearest.tokens_per_second * nearest.parameters / size, "scaled by parameters from another model on this device")
+    return Pace(nearest.tokens_per_second * nearest.parameters / size, measured=False)
 
 
 def _same_place(speed: Speed) -> tuple[str, str, str]:

@@ -22,8 +22,11 @@ from evalspec.statistics.multiplicity import holm
 _QUESTIONS_AT_ONCE = 1 << 12
 """Questions in one matrix product: counts stay far below 2**24, where single precision stops being exact."""
 
-_TABLES_AT_ONCE = 1 << 14
+_TABLES_AT_ONCE = 1 << 12
 """Distinct tables that are worked on together: their arrays fit a processor's cache."""
+
+_LARGEST_MAP = 1 << 22
+"""Distinct tables are found by marking every possible one where there are no more than this many, otherwise by sorting."""
 
 _STEPS = 100
 
@@ -134,19 +137,27 @@ def paired_tables(correct: NDArray[np.bool_], present: NDArray[np.bool_], first:
     both, right, shared = (np.zeros((models, models)) for _ in range(3))
     complete = bool(present.all())
     for start in range(0, correct.shape[1], _QUESTIONS_AT_ONCE):
-        there = present[:, start : start + _QUESTIONS_AT_ONCE].astype(np.float32)
-        good = (correct[:, start : start + _QUESTIONS_AT_ONCE] & present[:, start : start + _QUESTIONS_AT_ONCE]).astype(np.float32)
+        block = slice(start, start + _QUESTIONS_AT_ONCE)
+        good = (correct[:, block] & present[:, block]).astype(np.float32)
         both += good @ good.T
         if not complete:
+            there = present[:, block].astype(np.float32)
             right += good @ there.T
             shared += there @ there.T
+    together, apart = first * models + second, second * models + first
+    a = _cells(both, together)
     if complete:
         # Every question counts for every pair: the margins are the models' own totals.
-        right += both.diagonal()[:, None]
-        shared += correct.shape[1]
-    cells = (both[first, second], right[first, second], right[second, first], shared[first, second])
-    a, of_first, of_second, n = (np.rint(cell).astype(np.int64) for cell in cells)
+        totals = _cells(both, np.arange(models) * (models + 1))
+        of_first, of_second, n = totals[first], totals[second], np.int64(correct.shape[1])
+    else:
+        of_first, of_second, n = _cells(right, together), _cells(right, apart), _cells(shared, together)
     return PairedTables(a, of_first - a, of_second - a, n - of_first - of_second + a)
+
+
+def _cells(counts: FloatArray, places: IntArray) -> IntArray:
+    """Return whole numbers from a matrix of them by their flat places."""
+    return counts.ravel()[places].astype(np.int64)
 
 
 def compare_tables(tables: PairedTables, *, level: float = 0.95) -> PairedComparisons:
@@ -164,18 +175,22 @@ def compare_tables(tables: PairedTables, *, level: float = 0.95) -> PairedCompar
     >>> pair.p_value.round(4), pair.low.round(6), pair.high.round(6)
     (array([0.0721]), array([-0.001128]), array([0.038198]))
     """
-    key = np.stack([tables.only_first, tables.only_second, tables.questions])
-    if key.size and key[2].min() < 1:
+    n = tables.questions
+    if n.size and n.min() < 1:
         raise ValueError("each comparison needs at least 1 question")
-    distinct, place = _distinct(key)
+    # Turning a comparison round turns its interval round and leaves its p-values: one order of the two models is enough.
+    turned = tables.only_first < tables.only_second
+    more, fewer = np.maximum(tables.only_first, tables.only_second), np.minimum(tables.only_first, tables.only_second)
+    distinct, place = _distinct(more, fewer, n)
     columns = np.empty((5, distinct.shape[1]))
     for start in range(0, distinct.shape[1], _TABLES_AT_ONCE):
         block = slice(start, start + _TABLES_AT_ONCE)
-        b, c, n = distinct[:, block]
-        columns[:2, block] = tango_limits(b, c, n, level=level)
+        b, c, questions = distinct[:, block]
+        columns[:2, block] = tango_limits(b, c, questions, level=level)
         columns[2:, block] = _p_values(b, c)
     low, high, p_value, p_mid, log10_p = columns[:, place]
-    return PairedComparisons((key[0] - key[1]) / key[2], low, high, p_value, p_mid, log10_p)
+    low, high = np.where(turned, -high, low), np.where(turned, -low, high)
+    return PairedComparisons((tables.only_first - tables.only_second) / n, low, high, p_value, p_mid, log10_p)
 
 
 def tango_limits(only_first: ArrayLike, only_second: ArrayLike, questions: ArrayLike, *, level: float = 0.95) -> FloatArray:
@@ -221,9 +236,9 @@ def _lower_limits(first: FloatArray, second: FloatArray, reach: FloatArray) -> F
         value, slope = _excess(first, second, reach, guess)
         low, high = np.where(value > 0.0, guess, low), np.where(value > 0.0, high, guess)
         step = guess - value / slope
-        inside = (step > low) & (step < high)
+        inside = (step >= low) & (step <= high)
         refined = np.where(inside, step, 0.5 * (low + high))
-        done = bool(np.max(np.abs(refined - guess), initial=0.0) <= 1e-14)
+        done = bool(np.max(np.abs(refined - guess), initial=0.0) <= 1e-12)
         guess = refined
         if done:
             break
@@ -255,11 +270,22 @@ def _p_values(only_first: IntArray, only_second: IntArray) -> FloatArray:
     return np.stack([p_value, p_mid, mcnemar_exact_log10_p(only_first, only_second)])
 
 
-def _distinct(key: IntArray) -> tuple[IntArray, NDArray[np.intp]]:
-    """Return the distinct columns of (3, K), and where each column stands among them."""
-    size = int(key[2].max(initial=0)) + 1
-    if size > 1 << 20:
-        # Three such counts no longer fit one 64-bit key.
-        return key, np.arange(key.shape[1])
-    _, chosen, place = np.unique((key[0] * size + key[1]) * size + key[2], return_index=True, return_inverse=True)
-    return key[:, chosen], place
+def _distinct(more: IntArray, fewer: IntArray, questions: IntArray) -> tuple[IntArray, NDArray[np.intp]]:
+    """Return the distinct columns of the three, of shape (3, D), and where each column stands among them."""
+    columns = np.stack([more, fewer, questions])
+    if not more.size:
+        return columns, np.arange(0)
+    low, high = columns.min(axis=1), columns.max(axis=1)
+    sizes = [int(size) for size in high - low + 1]
+    if sizes[0] * sizes[1] * sizes[2] >= 1 << 62:
+        # Three such counts do not fit one 64-bit key.
+        return columns, np.arange(more.size)
+    key = ((more - low[0]) * sizes[1] + (fewer - low[1])) * sizes[2] + (questions - low[2])
+    if sizes[0] * sizes[1] * sizes[2] > _LARGEST_MAP:
+        _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
+        return columns[:, chosen], place
+    member = np.full(sizes[0] * sizes[1] * sizes[2], -1)
+    member[key] = np.arange(key.size)
+    chosen = member[member >= 0]
+    member[key[chosen]] = np.arange(chosen.size)
+    return columns[:, chosen], member[key]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -25,6 +26,7 @@ __all__ = [
     "monte_carlo_interval",
     "order_share",
     "redraw_ranking",
+    "redraw_rankings",
     "simulated_split_halves",
 ]
 
@@ -107,15 +109,55 @@ def redraw_ranking(responses: ResponsePatterns, plan: RedrawPlan, *, order: Sequ
     >>> redraw_ranking(twins, RedrawPlan(3, 50), order=[0], rng=np.random.default_rng(1)).first
     (0.5, 0.5)
     """
+    return redraw_rankings(responses, [plan], order=order, rng=rng)[0]
+
+
+def redraw_rankings(
+    responses: ResponsePatterns, plans: Sequence[RedrawPlan], *, order: Sequence[int], rng: np.random.Generator
+) -> tuple[RedrawnRanking, ...]:
+    """Redraw at several sizes, as `redraw_ranking` does at one; the plans differ in their number of questions alone, which grows.
+
+    Raises
+    ------
+    ValueError
+        For impossible arguments.
+
+    References
+    ----------
+    As `redraw_ranking`.
+
+    Examples
+    --------
+    >>> responses = ResponsePatterns.from_scores([[1, 1, 1], [0, 0, 0]])
+    >>> plans = [RedrawPlan(size, 50) for size in (1, 10)]
+    >>> [ranking.first for ranking in redraw_rankings(responses, plans, order=[0], rng=np.random.default_rng(1))]
+    [(1.0, 0.0), (1.0, 0.0)]
+    """
     models = responses.patterns.shape[1]
     if not order or len(set(order)) != len(order) or not set(order) <= set(range(models)):
         raise ValueError(f"order must hold distinct positions below {models}; got {list(order)}")
-    kept = contenders(responses, taken_per_stratum(responses, plan), draws=plan.draws, order=order)
-    first, in_order = np.zeros(models), 0.0
-    for batch in redrawn_totals(responses.among(kept), plan, rng):
-        first[list(kept)] += _top_share(batch.totals).sum(axis=1)
-        in_order += float(order_share(batch.totals, [kept.index(model) for model in order]).sum())
-    return RedrawnRanking(tuple((first / plan.draws).tolist()), in_order / plan.draws, plan.draws)
+    if len({(plan.draws, plan.replacement) for plan in plans}) > 1 or any(second.questions <= first.questions for first, second in pairwise(plans)):
+        raise ValueError("plans must differ in their number of questions alone, which grows")
+    kept = [contenders(responses, taken_per_stratum(responses, plan), draws=plan.draws, order=order) for plan in plans]
+    rankings: list[RedrawnRanking] = []
+    for who, group in groupby(zip(kept, plans, strict=True), key=lambda entry: entry[0]):
+        rankings += _redrawn(responses, [plan for _, plan in group], (who, order), rng)
+    return tuple(rankings)
+
+
+def _redrawn(
+    responses: ResponsePatterns, plans: Sequence[RedrawPlan], who: tuple[tuple[int, ...], Sequence[int]], rng: np.random.Generator
+) -> list[RedrawnRanking]:
+    """Redraw among the same contenders at all sizes."""
+    kept, order = who
+    places = [kept.index(model) for model in order]
+    first, in_order = np.zeros((len(plans), responses.patterns.shape[1])), np.zeros(len(plans))
+    for batch in redrawn_totals(responses.among(kept), plans, rng):
+        for number, drawn in enumerate(batch):
+            first[number, list(kept)] += _top_share(drawn.totals).sum(axis=1)
+            in_order[number] += float(order_share(drawn.totals, places).sum())
+    draws = plans[0].draws
+    return [RedrawnRanking(tuple((shares / draws).tolist()), float(held) / draws, draws) for shares, held in zip(first, in_order, strict=True)]
 
 
 def order_share(totals: IntArray, order: Sequence[int]) -> FloatArray:

@@ -92,8 +92,11 @@ def taken_per_stratum(responses: ResponsePatterns, plan: RedrawPlan) -> IntArray
     return taken
 
 
-def redrawn_totals(responses: ResponsePatterns, plan: RedrawPlan, rng: np.random.Generator) -> Iterator[RedrawnTotals]:
-    """Yield batches that together are all draws; strata keep their share of the questions and their weight.
+def redrawn_totals(responses: ResponsePatterns, plans: Sequence[RedrawPlan], rng: np.random.Generator) -> Iterator[tuple[RedrawnTotals, ...]]:
+    """Yield batches that together are all draws, with one entry per plan; strata keep their share of the questions and their weight.
+
+    Plans differ in size alone, and sizes grow. With replacement and without strata the draws of a larger size continue those of the
+    smaller ones, which costs less and makes differences between sizes more precise; otherwise all draws are independent.
 
     Raises
     ------
@@ -103,16 +106,23 @@ def redrawn_totals(responses: ResponsePatterns, plan: RedrawPlan, rng: np.random
     Examples
     --------
     >>> twins = ResponsePatterns.from_scores([[1, 0, 1], [0, 0, 0]])
-    >>> next(redrawn_totals(twins, RedrawPlan(3, 2, "without"), np.random.default_rng(1))).totals
+    >>> next(redrawn_totals(twins, [RedrawPlan(3, 2, "without")], np.random.default_rng(1)))[0].totals
     array([[2, 2],
            [0, 0]])
     """
-    taken = taken_per_stratum(responses, plan)
+    taken = [taken_per_stratum(responses, plan) for plan in plans]
     urns = _urns(responses)
+    nested = plans[0].replacement == "with" and len(urns) == 1
     step = max(1, _NUMBERS_AT_ONCE // responses.patterns.shape[1])
-    for start in range(0, plan.draws, step):
-        how = (min(step, plan.draws - start), plan.replacement)
-        yield _combined(responses, [_drawn(urn, int(size), how, rng) for urn, size in zip(urns, taken, strict=True)], taken)
+    for start in range(0, plans[0].draws, step):
+        how = (min(step, plans[0].draws - start), plans[0].replacement)
+        batch: list[RedrawnTotals] = []
+        for sizes in taken:
+            before = batch[-1] if nested and batch else None
+            fresh = sizes if before is None else sizes - int(before.units / responses.denominator)
+            parts = [_drawn(urn, int(size), how, rng) for urn, size in zip(urns, fresh, strict=True)]
+            batch.append(_combined(responses, parts if before is None else [before.totals + parts[0]], sizes))
+        yield tuple(batch)
 
 
 def halved_totals(responses: ResponsePatterns, draws: int, rng: np.random.Generator) -> Iterator[tuple[RedrawnTotals, RedrawnTotals]]:

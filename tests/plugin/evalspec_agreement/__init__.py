@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
+
 from evalspec.artifacts.base import Artifact
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import Responses
