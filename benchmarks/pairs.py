@@ -33,8 +33,8 @@ def main() -> None:
         p_values = []
         for place in chosen:
             first, second = scores[found.first[place]], scores[found.second[place]]
-            only_first, only_second = int(np.sum(first & ~second)), int(np.sum(~first & second))
-            p_values.append(float(mcnemar([[0, only_first], [only_second, 0]], exact=True).pvalue))
+            table = [[np.sum(first & second), np.sum(first & ~second)], [np.sum(~first & second), np.sum(~first & ~second)]]
+            p_values.append(float(mcnemar(table, exact=True).pvalue))
         return p_values
 
     peer_p = np.array(one_after_the_other())

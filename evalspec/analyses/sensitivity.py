@@ -124,7 +124,7 @@ def _extremes(rows: Sequence[AccuracyRow | DifferenceRow], metric: str) -> Itera
     grouped: dict[tuple[str, tuple[str, ...]], list[AccuracyRow | DifferenceRow]] = {}
     for row in rows:
         if row.case != "macro":  # another average is another question, not another rule for the same one
-            models = (row.model,) if isinstance(row, AccuracyRow) else (row.first, row.second)
+            models: tuple[str, ...] = (row.model,) if isinstance(row, AccuracyRow) else (row.first, row.second)
             grouped.setdefault((row.benchmark, models), []).append(row)
     for (benchmark, models), found in grouped.items():
         values = [(value, row.n) for row in found if (value := _value(row)) is not None]

@@ -74,6 +74,24 @@ class Pool(Artifact):
     subjects: dict[str, int] = Field(default_factory=dict)
 
 
+class PlannedSize(Artifact):
+    """The number of questions that a sample was to have in order to detect a difference: which one, by which test, with which power.
+
+    `alpha` is after the worst case of the correction, two-sided for `exact` and `mid_p`; `detect` is counted from `limit`; `power` is what
+    `questions` reach, `wanted` what was asked for.
+    """
+
+    analysis: Identifier
+    test: str
+    alpha: float
+    limit: float
+    detect: float
+    discordance: float
+    wanted: float
+    power: float
+    questions: int
+
+
 class ProtocolBenchmark(Artifact):
     """Which questions of a benchmark are asked, and how."""
 
@@ -83,6 +101,7 @@ class ProtocolBenchmark(Artifact):
     source_size: int = Field(description="Questions in the source.")
     licence: str | None = None
     sample: Sample
+    planned_size: PlannedSize | None = Field(default=None, description="Where the sample's size was to detect a difference.")
     questions: tuple[DrawnQuestion, ...]
     strata: Literal["subject"] | None = None
     clusters: Literal["subject", "cluster"] | None = None

@@ -146,11 +146,33 @@ class SampleAll(Artifact):
     method: Literal["all"] = "all"
 
 
+class SizeToDetect(Artifact):
+    """A number of questions by what it must show: so many that the study's first paired test on them finds a true difference of this size.
+
+    Of a test against a limit, such as a margin, the difference is counted from the limit. The alpha is that of the test, after correction.
+    """
+
+    detect: Proportion
+    power: Proportion = 0.8
+    discordance: Proportion
+
+
+def _kind_of_size(size: Any) -> str:  # Any: raw input or a model, as pydantic hands it over
+    """Tell a number of questions from what they must show, so that a fault is reported against that kind alone."""
+    return "target" if isinstance(size, dict | SizeToDetect) else "number"
+
+
+Size = Annotated[
+    Annotated[PositiveInt, Tag("number")] | Annotated[SizeToDetect, Tag("target")],
+    Discriminator(_kind_of_size),
+]
+
+
 class SampleSimple(Artifact):
     """A simple random sample without replacement."""
 
     method: Literal["simple"]
-    size: PositiveInt
+    size: Size
 
 
 class SampleStratified(Artifact):
@@ -158,7 +180,7 @@ class SampleStratified(Artifact):
 
     method: Literal["stratified"]
     by: Literal["subject"]
-    size: PositiveInt
+    size: Size
     allocation: Literal["proportional", "equal"] = "proportional"
 
 
@@ -171,6 +193,25 @@ class SampleIds(Artifact):
 
 Sample = Annotated[SampleAll | SampleSimple | SampleStratified | SampleIds, Field(discriminator="method")]
 SampleMethod = Literal["all", "simple", "stratified", "ids"]
+
+
+def sized(sample: Sample, questions: int | None) -> Sample:
+    """Return the sample with this number of questions where its size is a target; any other sample as it is.
+
+    Raises ValueError when a target has no number yet.
+    """
+    if not isinstance(sample, SampleSimple | SampleStratified) or isinstance(sample.size, int):
+        return sample
+    if questions is None:
+        raise ValueError("a sample that must detect a difference needs its number of questions")
+    return sample.model_copy(update={"size": questions})
+
+
+def size_of(sample: SampleSimple | SampleStratified) -> int:
+    """Return the number of questions of a sample; raises ValueError where it is still a target."""
+    if isinstance(sample.size, int):
+        return sample.size
+    raise ValueError("a sample that must detect a difference needs its number of questions")
 
 
 class Groups(Artifact):
@@ -226,6 +267,14 @@ class AnalysisRequest(Artifact):
     planned: bool = True
 
 
+class Assumption(Artifact):
+    """What is taken to be true where the power of a check is stated: never an observed value."""
+
+    difference: Annotated[float, Field(gt=-1, lt=1)] | None = Field(default=None, description="True difference, model minus baseline.")
+    discordance: Proportion | None = Field(default=None, description="Share of questions that exactly one of the two models answers correctly.")
+    accuracy: Proportion | None = Field(default=None, description="True accuracy of the model, for a check of its accuracy.")
+
+
 class Check(Artifact):
     """A limit that an estimate is held against; exactly one of the four limits is given."""
 
@@ -245,12 +294,15 @@ class Check(Artifact):
     above: float | None = None
     at_most: float | None = None
     below: float | None = None
+    assume: Assumption | None = Field(
+        default=None, description="What is taken to be true where the power of this check, and the questions that it needs, are stated."
+    )
 
 
 class Thresholds(Artifact):
     """Which checks decide, and what an inconclusive one does to the exit code."""
 
-    require: Literal["all"] = "all"
+    require: Literal["all", "any"] = "all"
     inconclusive: Literal["block", "warn"] = "block"
     checks: Annotated[tuple[Check, ...], Field(min_length=1)]
 

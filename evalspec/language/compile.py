@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from evalspec.artifacts.study import Study
+from evalspec.artifacts.protocol import PlannedSize
+from evalspec.artifacts.study import Sample, Study, sized
 from evalspec.errors import Diagnostic, Location, StudyError
 from evalspec.language import consistency, designs, limits, references
 from evalspec.language.decoding import MAX_BYTES
@@ -17,6 +18,7 @@ from evalspec.language.grammar import Grammar, build_grammar
 from evalspec.language.paths import Surroundings, find_root, paths
 from evalspec.language.positions import Pointer, Source
 from evalspec.language.scalars import quoted
+from evalspec.language.sizes import planned_sizes, sizes
 from evalspec.language.source import read_source
 from evalspec.language.validation import grammar_faults, study_of, version_faults
 from evalspec.protocols import Catalogue
@@ -32,6 +34,12 @@ class CompiledStudy:
     text: bytes
     surroundings: Surroundings
     source: Source
+    sizes: Mapping[str, PlannedSize] = field(default_factory=dict)
+
+    def sample(self, benchmark: str) -> Sample:
+        """Return the sample of a benchmark with its number of questions, which for one that must detect a difference follows from `sizes`."""
+        planned = self.sizes.get(benchmark)
+        return sized(self.study.benchmark(benchmark).sample, planned.questions if planned else None)
 
     @property
     def folder(self) -> Path:
@@ -63,7 +71,8 @@ def compile_text(text: bytes, file: str, catalogue: Catalogue, surroundings: Sur
     grammar = build_grammar(catalogue)
     found = version_faults(source) or tuple(_faults(source, grammar, catalogue, surroundings))
     refuse((*source.faults, *located(found, source)))
-    return CompiledStudy(study_of(text, source.content, grammar), text, surroundings, source)
+    study = study_of(text, source.content, grammar)
+    return CompiledStudy(study, text, surroundings, source, planned_sizes(study, catalogue))
 
 
 def located(faults: Iterable[Fault], source: Source) -> Iterator[Diagnostic]:
@@ -115,5 +124,6 @@ def _faults(source: Source, grammar: Grammar, catalogue: Catalogue, surroundings
         designs.designs(draft),
         designs.analyses_need_subjects(draft),
         limits.checks(draft),
+        sizes(draft),
         paths(draft, surroundings),
     )

@@ -16,7 +16,7 @@ from typing import Literal
 
 from evalspec.artifacts.base import canonical_json
 from evalspec.artifacts.questions import Question, QuestionSet
-from evalspec.artifacts.study import Sample, SampleAll, SampleIds, SampleSimple, SampleStratified
+from evalspec.artifacts.study import Sample, SampleAll, SampleIds, SampleSimple, SampleStratified, size_of
 from evalspec.errors import Diagnostic, InputError
 
 
@@ -61,8 +61,8 @@ def _chosen(sample: Sample, question_set: QuestionSet, seed: int) -> Iterable[Qu
         case SampleAll():
             return question_set.questions
         case SampleSimple():
-            _require_enough(sample.size, question_set)
-            return ranking.ordered(question_set.questions)[: sample.size]
+            _require_enough(size_of(sample), question_set)
+            return ranking.ordered(question_set.questions)[: size_of(sample)]
         case SampleStratified():
             return _stratified(sample, question_set, ranking)
         case SampleIds():
@@ -93,7 +93,8 @@ def _require_enough(size: int, question_set: QuestionSet) -> None:
 
 
 def _stratified(sample: SampleStratified, question_set: QuestionSet, ranking: _Ranking) -> list[Question]:
-    _require_enough(sample.size, question_set)
+    size = size_of(sample)
+    _require_enough(size, question_set)
     members: dict[str, list[Question]] = {subject: [] for subject in question_set.strata()}
     for question in ranking.ordered(question_set.questions):
         if question.subject is not None:
@@ -104,9 +105,9 @@ def _stratified(sample: SampleStratified, question_set: QuestionSet, ranking: _R
             f"benchmark '{question_set.benchmark}': the sample is stratified by subject and {without:,} questions have none",
             hint="give every question a subject, or draw a simple sample",
         )
-    if sample.allocation == "equal" and sample.size < len(members):
+    if sample.allocation == "equal" and size < len(members):
         raise InputError(
-            f"benchmark '{question_set.benchmark}': {sample.size} questions cannot be shared among {len(members)} subjects equally",
+            f"benchmark '{question_set.benchmark}': {size} questions cannot be shared among {len(members)} subjects equally",
             hint=f"ask for {len(members)} or more, or for a proportional sample",
         )
     seats = _seats(sample, {subject: len(questions) for subject, questions in members.items()}, ranking)
@@ -128,7 +129,7 @@ def _seats(sample: SampleStratified, available: dict[str, int], ranking: _Rankin
         for seat in range(count):
             priority = Fraction(seat) if sample.allocation == "equal" else Fraction(-count, 2 * seat + 1)
             priorities.append((priority, place, subject))
-    return Counter(subject for _, _, subject in sorted(priorities)[: sample.size])
+    return Counter(subject for _, _, subject in sorted(priorities)[: size_of(sample)])
 
 
 def _named(sample: SampleIds, question_set: QuestionSet) -> list[Question]:

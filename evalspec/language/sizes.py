@@ -1,0 +1,105 @@
+"""How many questions does a sample need that must detect a difference?  So many as the test needs that will be run on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from evalspec.artifacts.base import canonical_json
+from evalspec.artifacts.protocol import PlannedSize
+from evalspec.artifacts.study import SampleSimple, SampleStratified, SizeToDetect, Study
+from evalspec.language.draft import Draft, Entry
+from evalspec.language.faults import Fault, lookup, name_of
+from evalspec.language.grammar import OWN_KEYS
+from evalspec.protocols import Catalogue, Comparison
+
+TWO_SIDED = ("exact", "mid_p")
+
+
+def sizes(draft: Draft) -> Iterator[Fault]:
+    """Yield a fault for every sample that must detect a difference where no number of questions follows from that."""
+    models = draft.ids("model")
+    for pointer, benchmark in draft.entries("benchmark"):
+        written = lookup(benchmark, ("sample", "size"))
+        if not isinstance(written, dict) or models is None:
+            continue
+        place, name = (*pointer, "sample", "size"), name_of(pointer, draft.written)
+        try:
+            target = SizeToDetect.model_validate_json(json.dumps(written))
+        except ValidationError:
+            continue  # a fault of the grammar
+        paired = [entry for _, entry in draft.entries("analysis") if benchmark.get("id") in (draft.benchmarks_of(entry) or ())]
+        known = [(str(entry.get("id")), found) for entry in paired if (found := _comparison_of(draft, entry, models))]
+        if any(draft.analysis(entry) is None for entry in paired):
+            continue  # the analysis meant may be the faulty one
+        if not known:
+            hint = "add an analysis of the kind mcnemar or noninferiority on this benchmark, or write a number"
+            yield Fault(place, f"the sample of {name} must detect a difference, and no analysis tests one there", hint)
+            continue
+        try:
+            _planned(target, *known[0])
+        except ValueError as error:
+            yield Fault(place, f"the sample of {name} must detect a difference, and no number of questions does: {error}", None)
+
+
+def planned_sizes(study: Study, catalogue: Catalogue) -> dict[str, PlannedSize]:
+    """Return, by benchmark, the number of questions of every sample that must detect a difference; the study has no fault."""
+    models, found = tuple(model.id for model in study.models), {}
+    for benchmark in study.benchmarks:
+        sample = benchmark.sample
+        if not isinstance(sample, SampleSimple | SampleStratified) or not isinstance(sample.size, SizeToDetect):
+            continue
+        for request in study.analyses:
+            analysis = catalogue[request.kind]
+            if benchmark.id not in request.benchmarks or analysis.comparisons is None:
+                continue
+            options = analysis.options.model_validate_json(canonical_json(request.options))
+            tested = _first_known(analysis.comparisons(options, models, len(request.benchmarks)))
+            if tested:
+                found[benchmark.id] = _planned(sample.size, request.id, tested)
+                break
+    return found
+
+
+def _comparison_of(draft: Draft, entry: Entry, models: tuple[str, ...]) -> Comparison | None:
+    """Return the first comparison that an analysis of the draft will test; None for one that tests nothing, or is faulty."""
+    analysis, benchmarks = draft.analysis(entry), draft.benchmarks_of(entry)
+    if analysis is None or analysis.comparisons is None or benchmarks is None:
+        return None
+    own: dict[str, Any] = {key: value for key, value in entry.items() if key not in OWN_KEYS}
+    try:
+        options = analysis.options.model_validate_json(json.dumps(own))
+    except ValidationError:
+        return None
+    return _first_known(analysis.comparisons(options, models, len(benchmarks)))
+
+
+def _first_known(comparisons: tuple[Comparison, ...]) -> Comparison | None:
+    from evalspec.statistics.planned_tests import METHODS, VARIANTS
+
+    return next((comparison for comparison in comparisons if comparison.test in {*METHODS, *VARIANTS}), None)
+
+
+def _planned(target: SizeToDetect, analysis: str, comparison: Comparison) -> PlannedSize:
+    """Return the number of questions that a test needs; raises ValueError when there is none."""
+    from evalspec.statistics.planned_tests import PlannedTest
+
+    if comparison.both_limits and target.detect != -comparison.limit:
+        raise ValueError(f"a test between two limits is planned for no difference, so write detect: {-comparison.limit:g}, the margin")
+    one_sided = comparison.alpha / 2.0 if comparison.test in TWO_SIDED else comparison.alpha
+    test = PlannedTest(comparison.test, one_sided, comparison.limit, comparison.both_limits)  # type: ignore[arg-type]  # checked by _first_known
+    needed = test.questions(target.discordance, comparison.limit + target.detect, power=target.power)
+    return PlannedSize(
+        analysis=analysis,
+        test=comparison.test,
+        alpha=comparison.alpha,
+        limit=comparison.limit,
+        detect=target.detect,
+        discordance=target.discordance,
+        wanted=target.power,
+        power=needed.power,
+        questions=needed.questions,
+    )
