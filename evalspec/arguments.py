@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -61,7 +62,7 @@ def parser(verbs: Mapping[str, Callable[..., int]]) -> argparse.ArgumentParser:
     _verify(add("verify", "check that a report is intact and who signed it, offline", VERIFY_EPILOG))
     _keygen(add("keygen", "make a signing key", "example: evalspec keygen --organisation 'Example Lab' --out signer.p12 --trust team.yaml"))
     add("schema", "print the JSON Schema of the study language", "example: evalspec schema > evalspec.schema.json")
-    _machine(add("doctor", "say what is installed, what is missing and how to get it"))
+    _machine(add("doctor", "say what is installed, what is missing and how to get it", "example: evalspec doctor --json"))
     return top
 
 
@@ -72,7 +73,8 @@ def _add_completion(top: argparse.ArgumentParser) -> None:
         def __call__(self, parser: argparse.ArgumentParser, _namespace: object, values: object, _option: object = None) -> None:
             import shtab  # noqa: PLC0415 - only for this one option
 
-            parser.exit(message=shtab.complete(parser, shell=str(values)))
+            sys.stdout.write(shtab.complete(parser, shell=str(values)) + "\n")
+            parser.exit()
 
     top.add_argument("--print-completion", action=Completion, choices=("bash", "zsh", "tcsh"), help="print a completion script for your shell")
 

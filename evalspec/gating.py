@@ -1,22 +1,31 @@
 """Do the estimates clear the limits that were set before?
 
-A bound against a limit has three outcomes: passed when the whole interval is on the right side, failed when the whole interval is on
-the wrong side, inconclusive between. A point value has two, and no error control. At a limit of 0 on a difference, the analysis's own
-family-adjusted test decides, so that gate and report can never say different things.
+The error that is controlled is a false pass. A bound against a limit has three outcomes: passed when the whole interval is on the right side,
+failed when the whole interval is on the wrong side, inconclusive between. A point value has two, and no error control. At a limit of 0 on a
+difference, the analysis's own family-adjusted test decides, so that gate and report can never say different things.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from evalspec.artifacts.findings import Estimate, Findings
+from evalspec.artifacts.schedule import GateForecast
 from evalspec.artifacts.study import AnalysisRequest, Check, Thresholds
 from evalspec.artifacts.verdict import CheckResult, Outcome, Verdict
 
 RULE_ALL = (
-    "Every check must pass. Each check is held at its own error rate, and the chance that all pass wrongly is at most that of a single one "
-    "(intersection-union), so no further correction is made."
+    "Every check must pass, each at its own error rate. A pass of the whole is wrong only if some check passes whose claim is false, and the "
+    "chance of that is at most the error rate of that check (intersection-union), so there is no correction for the number of checks."
 )
+RULE_ANY = (
+    "One passed check is enough. Several chances to pass would add up, so Holm's step-down method corrects for the number of checks: bounds and "
+    "tests are computed again at divided error rates, and the chance that any check passes whose claim is false is at most the largest error "
+    "rate of a single check, however the checks depend on each other."
+)
+RULE_VALUE = "A check of a value alone has no error control, so for the whole none can be stated."
 RULE_NONE = "The study sets no thresholds: nothing is passed or failed."
 
 NOT_COMPARED = "the analysis gives no such estimate; its declared family did not compare these models"
@@ -29,6 +38,15 @@ VALUE_WRONG = "the value is on the other side; a value alone has no error contro
 TEST_RIGHT = "the adjusted test separates the two models in the required direction"
 TEST_WRONG = "the adjusted test separates the two models in the other direction"
 TEST_OPEN = "the adjusted test does not separate the two models"
+CORRECTED = "it would pass as the only check, and does not after the correction for the number of checks"
+
+ONE_LOOK = (
+    "one look was assumed: deciding again on more questions is another look, whose error is controlled only if the study declares planned looks "
+    "or the e-value before the first one"
+)
+PLANNED_LOOK = "the looks that the study plans after this one may decide; a look beyond them is not covered"
+LAST_LOOK = "this was the last look that the study plans; another one is not covered"
+ANY_LOOK = "further looks at these two models on more questions are covered by the e-value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,39 +64,48 @@ class Limit:
         return number < self.value if self.strict else number <= self.value
 
 
-def gate(findings: Findings, thresholds: Thresholds | None) -> Verdict:
-    """Return the verdict on every check, per benchmark where a check names none."""
+def gate(findings: Findings, thresholds: Thresholds | None, forecasts: Sequence[GateForecast] = ()) -> Verdict:
+    """Return the verdict on every check, per benchmark where a check names none; `forecasts` say what an undecided check would need."""
     if thresholds is None:
         return Verdict(findings_sha256=findings.digest(), checks=(), overall=None, rule=RULE_NONE)
     requests = {finding.request.id: finding.request for finding in findings.findings}
-    results = tuple(_check(check, benchmark, findings) for check in thresholds.checks for benchmark in _benchmarks(check, requests[check.analysis]))
+    results = [_check(check, benchmark, findings) for check in thresholds.checks for benchmark in _benchmarks(check, requests[check.analysis])]
+    if thresholds.require == "any":
+        results = _corrected(results)
+    told = {(forecast.check, forecast.benchmark): forecast for forecast in forecasts}
+    results = [_advised(result, told.get((result.check.id, result.benchmark))) for result in results]
+    rule = RULE_ANY if thresholds.require == "any" else RULE_ALL
     return Verdict(
         findings_sha256=findings.digest(),
-        checks=results,
-        overall=_overall([result.outcome for result in results]),
+        checks=tuple(results),
+        overall=_overall_any(results) if thresholds.require == "any" else _overall([result.outcome for result in results]),
         inconclusive=thresholds.inconclusive,
-        rule=RULE_ALL,
+        rule=rule if all(result.error_control for result in results) else f"{rule} {RULE_VALUE}",
     )
 
 
 def limit_of(check: Check) -> Limit:
-    """Return the one limit that a check sets; raises ValueError when it sets none."""
-    limits = (
-        (check.at_least, True, False),
-        (check.above, True, True),
-        (check.at_most, False, False),
-        (check.below, False, True),
-    )
-    for value, lower, strict in limits:
-        if value is not None:
-            return Limit(value, lower, strict)
-    raise ValueError(f"check {check.id!r} sets no limit")
+    """Return the one limit that a check sets, with its direction; raises ValueError when it sets none."""
+    return Limit(check.limit, lower=check.at_least is not None or check.above is not None, strict=check.above is not None or check.below is not None)
 
 
 def describe(verdict: Verdict) -> str:
     """Return the outcome of every check, and the verdict last, in plain lines."""
-    rows = [f"{result.outcome:<13}{result.check.id} ({result.benchmark}): {result.why}" for result in verdict.checks]
+    rows = [line for result in verdict.checks for line in _described(result)]
     return "\n".join([*rows, f"verdict: {verdict.overall}" if verdict.overall else "verdict: none, because the study sets no thresholds"])
+
+
+def _described(result: CheckResult) -> Iterator[str]:
+    yield f"{result.outcome:<13}{result.check.id} ({result.benchmark}): {result.why}"
+    if result.outcome != "inconclusive":
+        return
+    told = result.forecast
+    if told is not None and told.needed is not None:
+        beyond = f", more than the {told.source_size:,} of this source" if told.needed > told.source_size else ""
+        shares = "" if told.discordance is None else f" and {told.discordance:.0%} discordant questions"
+        yield f"{'':<13}with a true value of {told.truth:g}{shares}, {told.wanted:.0%} power needs {told.needed:,} questions{beyond}"
+    if result.advice:
+        yield f"{'':<13}{result.advice}"
 
 
 def _benchmarks(check: Check, request: AnalysisRequest) -> tuple[str, ...]:
@@ -91,12 +118,72 @@ def _overall(outcomes: list[Outcome]) -> Outcome:
     return "inconclusive" if "inconclusive" in outcomes else "passed"
 
 
+def _overall_any(results: list[CheckResult]) -> Outcome:
+    """A check passes when it passes on all of its benchmarks; one such check is enough, and only if all fail the whole fails."""
+    of_checks = {_overall([result.outcome for result in group]) for _, group in groupby(results, key=lambda result: result.check.id)}
+    if "passed" in of_checks:
+        return "passed"
+    return "failed" if of_checks == {"failed"} else "inconclusive"
+
+
 def _check(check: Check, benchmark: str, findings: Findings) -> CheckResult:
     estimate = _find(check, benchmark, findings)
     if estimate is None:
         return CheckResult(check=check, benchmark=benchmark, observed=None, outcome="inconclusive", why=NOT_COMPARED, error_control=True)
     outcome, why = _decide(estimate, check)
     return CheckResult(check=check, benchmark=benchmark, observed=estimate, outcome=outcome, why=why, error_control=check.bound != "value")
+
+
+def _corrected(results: list[CheckResult]) -> list[CheckResult]:
+    """Leave passed what Holm's method lets pass.
+
+    With k checks of which r pass, the s-th smallest p-value is at most its error rate / (k - s + 1) for every s up to r. That is the same as:
+    at the error rates divided by k - s + 1 at least s checks pass, which bounds at those rates tell without p-values. Checks that differ in
+    their error rates are compared by p-value over error rate. Of t checks whose claims are false, the first to pass wrongly does so while at
+    least t checks are left, so at its rate / t or less; over all t that sums to at most the largest of their rates.
+
+    References: Holm (1979), Scand. J. Statist. 6, 65-70.
+    """
+    checks = [list(group) for _, group in groupby(results, key=lambda result: result.check.id)]
+    count = len(checks)
+
+    def passing(divisor: int) -> int:
+        return sum(all(_passes_at(result, divisor) for result in check) for check in checks)
+
+    passed = 0
+    while passed < count and passing(count - passed) > passed:
+        passed += 1
+    divisor = max(1, count - passed)
+    return [_at(result, divisor) for result in results]
+
+
+def _at(result: CheckResult, divisor: int) -> CheckResult:
+    if result.outcome == "passed" and not _passes_at(result, divisor):
+        return result.model_copy(update={"outcome": "inconclusive", "why": CORRECTED, "divisor": divisor})
+    return result.model_copy(update={"divisor": divisor})
+
+
+def _passes_at(result: CheckResult, divisor: int) -> bool:
+    """Return whether a check passes at its error rate divided; without bounds at that rate it does not."""
+    if divisor == 1 or result.observed is None:
+        return result.outcome == "passed"
+    bounds = next((bounds for bounds in result.observed.stricter if bounds.divisor == divisor), None)
+    if bounds is None:
+        return False
+    stricter = result.observed.model_copy(update={"low": bounds.low, "high": bounds.high, "separated": bounds.separated})
+    return _decide(stricter, result.check)[0] == "passed"
+
+
+def _advised(result: CheckResult, forecast: GateForecast | None) -> CheckResult:
+    if result.outcome != "inconclusive":
+        return result.model_copy(update={"forecast": forecast})
+    observed = result.observed
+    advice = ONE_LOOK
+    if observed is not None and observed.anytime:
+        advice = ANY_LOOK
+    elif observed is not None and observed.look is not None:
+        advice = LAST_LOOK if observed.look == observed.looks else PLANNED_LOOK
+    return result.model_copy(update={"forecast": forecast, "advice": advice})
 
 
 def _find(check: Check, benchmark: str, findings: Findings) -> Estimate | None:
@@ -120,12 +207,12 @@ def _decide(estimate: Estimate, check: Check) -> tuple[Outcome, str]:
         return ("passed", VALUE_RIGHT) if limit.clears(estimate.value) else ("failed", VALUE_WRONG)
     if estimate.separated is not None and limit.value == 0:
         return _decide_by_test(estimate, limit)
-    if estimate.low is None or estimate.high is None:
-        return "inconclusive", UNDEFINED
     worst, best = (estimate.low, estimate.high) if limit.lower else (estimate.high, estimate.low)
+    if worst is None:
+        return "inconclusive", UNDEFINED
     if limit.clears(worst):
         return "passed", RIGHT_SIDE
-    return ("inconclusive", STRADDLES) if limit.clears(best) else ("failed", WRONG_SIDE)
+    return ("inconclusive", STRADDLES) if best is None or limit.clears(best) else ("failed", WRONG_SIDE)
 
 
 def _decide_by_test(estimate: Estimate, limit: Limit) -> tuple[Outcome, str]:

@@ -19,6 +19,7 @@ from evalspec.checking import SoundStudy, check
 from evalspec.errors import EvalspecError, InputError, MissingLibrary, ReportError
 from evalspec.gating import gate
 from evalspec.language.compile import CompiledStudy
+from evalspec.planning.forecasts import forecast_gates
 from evalspec.planning.protocol import build_protocol, list_questions
 from evalspec.planning.sampling import draw
 from evalspec.planning.schedule import build_schedule
@@ -59,7 +60,10 @@ def prepare(study: Path, settings: Settings) -> Prepared:
     sound = check(study, settings)
     compiled, bank = sound.compiled, sound.bank
     models = _resolved(sound, settings)
-    draws = {entry.id: draw(entry.sample, bank.benchmark(entry.id), seed=compiled.study.seed) for entry in compiled.study.benchmarks}
+    draws = {
+        entry.id: draw(compiled.sample(entry.id), bank.benchmark(entry.id), seed=compiled.study.seed, planned=compiled.sizes.get(entry.id))
+        for entry in compiled.study.benchmarks
+    }
     hidden = {entry.id for entry in compiled.study.benchmarks if entry.disclosure == "none"}
     commit = tools.committer(settings) if hidden else None
     protocol = build_protocol(
@@ -109,7 +113,7 @@ def run(study: Path, out: Path, settings: Settings, *, seal_with: Seal, command:
     digest = directory.write_responses(scored.responses, prepared.protocol)
     findings = analyse(directory.read_responses(), prepared.protocol, catalogue(), responses_sha256=digest, gate=gate, progress=progress)
     directory.write_findings(findings)
-    directory.write_verdict(gate(findings, prepared.protocol.thresholds))
+    directory.write_verdict(gate(findings, prepared.protocol.thresholds, prepared.schedule.gates))
     directory.write_ledger(tools.ledger(prepared.protocol, scored.jobs, executor, started=started, command=command, study=study, seal=seal_with))
     return report(out, settings, seal_with=seal_with)
 
@@ -165,4 +169,5 @@ def recompute(folder: Path, verification: Verification) -> Recomputation:
     if missing:
         return Recomputation("not_recomputable", why=f"no analysis of the kind {missing[0]!r} is installed here")
     findings = analyse(responses, protocol, catalogue(), responses_sha256=sha256_hex(content[RESPONSES]), gate=gate)
-    return compare(recorded, (findings, gate(findings, protocol.thresholds)), catalogue())
+    forecasts = forecast_gates(protocol, tools.check_tests(protocol))
+    return compare(recorded, (findings, gate(findings, protocol.thresholds, forecasts)), catalogue())

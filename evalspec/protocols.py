@@ -79,7 +79,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class CheckTest:
     """How a check of an estimate against a limit is decided, as far as it is known before scoring.
 
     `test` is one that a `Comparison` names, or the interval whose bound must clear the limit (`wilson`, `clopper_pearson`, `jeffreys`).
@@ -109,8 +109,8 @@ class Axes(Protocol):
     def caption(self, text: str) -> None:
         """Set what the chart shows, in words that can stand for it."""
 
-    def scale(self, label: str, *, percent: bool = True) -> None:
-        """Name the axis of values (horizontal for rows, vertical for curves) and say whether they are shown as percent."""
+    def scale(self, label: str, *, percent: bool = True, whole: bool = False) -> None:
+        """Name the axis of values (horizontal for rows, vertical for curves); say whether they are shown as percent, or are whole numbers."""
 
     def interval(self, label: str, value: float | None, low: float | None, high: float | None, *, group: str = "", muted: bool = False) -> None:
         """Add a row: a point with its interval under a group heading; None draws the row as undefined, `muted` less strongly."""
@@ -131,8 +131,9 @@ class Analysis(Generic[OptionsT, ResultT]):
 
     `estimates` names the analysis by its kind; `analyses.analyse` puts the study's own id, basis and planned flag in its place.
     `comparisons` says, for options, model ids and the number of benchmarks, what will be tested, so that `plan` can forecast power.
-    `decision` says, for options, model ids, the number of benchmarks and a limit, how a check against that limit is decided, None where that is
-    not known. `stricter` gives options whose every error rate is divided by a number, which `require: any` asks for.
+    `check_test` says, for options, a check, model ids and the number of benchmarks, how that check is decided, None where that is not known.
+    `stricter` gives options whose every error rate is divided by a number, which `require: any` asks for.
+    `least_models` is how many models a study must have for it to say anything.
     `tolerance` is relative: how far real numbers may move when they are recomputed on another machine.
     """
 
@@ -146,8 +147,9 @@ class Analysis(Generic[OptionsT, ResultT]):
     template: str
     plot: Callable[[ResultT, Axes], None] | None = None
     comparisons: Callable[[OptionsT, Sequence[str], int], tuple[Comparison, ...]] | None = None
-    decision: Callable[[OptionsT, Sequence[str], int, float], Decision | None] | None = None
+    check_test: Callable[[OptionsT, Check, Sequence[str], int], CheckTest | None] | None = None
     stricter: Callable[[OptionsT, int], OptionsT] | None = None
+    least_models: int = 1
     sources: tuple[str, ...] = ()
 
 

@@ -58,7 +58,8 @@ def seal_from(settings: Settings, out: Path, *, warn: Callable[[str], None]) -> 
             warn(signer.note)
         return Seal(signer, TrustedSigner.of(signer.certificate).name)
     key = make_key(THROW_AWAY, years=1)
-    file = settings.trust_out or out.with_name(f"{out.name}.trust.yaml")
+    beside = out if out.name not in {"", ".."} else out.resolve()
+    file = settings.trust_out or beside.with_name(f"{beside.name}.trust.yaml")
     if file.exists() and {entry.name for entry in read_trust(file)} != {THROW_AWAY}:
         raise UsageError(f"{file} holds keys that you trust; a throw-away key does not replace it", hint="name another file with --trust-out")
     return Seal(FileSigner(key.private, key.certificate), THROW_AWAY, PublicPart(file, TrustedSigner.of(key.certificate)))

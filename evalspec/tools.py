@@ -27,7 +27,7 @@ from evalspec.planning.memory import memory_need
 from evalspec.planning.protocol import Commit
 from evalspec.planning.schedule import Outlook
 from evalspec.planning.speeds import Speeds
-from evalspec.protocols import Comparison, Executor
+from evalspec.protocols import CheckTest, Comparison, Executor
 from evalspec.scoring.checkpoint import plan_tokens
 from evalspec.scoring.executors.local import LocalExecutor
 from evalspec.scoring.journal import FileJournal
@@ -112,7 +112,27 @@ def outlook(protocol: Protocol, orders: Sequence[WorkOrder], models: Mapping[str
         journalled={job.id: recorded.read(job.id).answered for job in jobs_of(orders)},
         speeds=Speeds(paces),
         comparisons=_comparisons(protocol),
+        check_tests=check_tests(protocol),
     )
+
+
+def check_tests(protocol: Protocol) -> dict[str, CheckTest | None]:
+    """Return how each check is decided, by its id: at its own error rate, or under `require: any` at the smallest that Holm may ask for."""
+    if protocol.thresholds is None:
+        return {}
+    known, models = catalogue(), tuple(model.id for model in protocol.models)
+    requests = {request.id: request for request in protocol.analyses}
+    divisor = len(protocol.thresholds.checks) if protocol.thresholds.require == "any" else 1
+    found: dict[str, CheckTest | None] = {}
+    for check in protocol.thresholds.checks:
+        request = requests[check.analysis]
+        analysis = known[request.kind]
+        options = analysis.options.model_validate_json(canonical_json(request.options))
+        if divisor > 1 and analysis.stricter is not None:
+            options = analysis.stricter(options, divisor)
+        decide = analysis.check_test
+        found[check.id] = None if decide is None else decide(options, check, models, len(request.benchmarks))
+    return found
 
 
 def ledger(protocol: Protocol, jobs: tuple[LedgerEntry, ...], devices: Executor, *, started: str, command: str, study: Path, seal: Seal) -> Ledger:

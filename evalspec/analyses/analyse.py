@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from evalspec.artifacts.findings import Estimate, Finding, Findings, ModelSummary
+from evalspec.artifacts.findings import Estimate, Finding, Findings, ModelSummary, StricterBounds
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.responses import Reason, Responses
-from evalspec.artifacts.study import AnalysisRequest, Thresholds
+from evalspec.artifacts.study import AnalysisRequest, Check, Thresholds
 from evalspec.artifacts.verdict import CheckResult, Verdict
 from evalspec.errors import AnalysisError
 from evalspec.protocols import AnyAnalysis, Catalogue, Context, Judge, Progress, ProgressSink, ignore_progress
@@ -86,11 +86,31 @@ def _finding(responses: Responses, protocol: Protocol, request: AnalysisRequest,
     checks = protocol.thresholds.checks if protocol.thresholds else ()
     context = Context(rng=random_stream(protocol.seed, request.id), planned=request.planned, checks=checks, judge=judge)
     result = analysis.compute(part, options, context)
-    return Finding(
-        request=request,
-        estimates=tuple(_placed(estimate, request, responses) for estimate in analysis.estimates(result)),
-        result=json.loads(result.model_dump_json()),
+    found = [_placed(estimate, request, responses) for estimate in analysis.estimates(result)]
+    if analysis.stricter is not None and protocol.thresholds and protocol.thresholds.require == "any" and _checked(request, checks):
+        # The same random stream again for each error rate, so that only the rate tells the bounds apart.
+        again = [
+            analysis.estimates(analysis.compute(part, analysis.stricter(options, divisor), _stream_again(context, protocol, request)))
+            for divisor in range(2, len(checks) + 1)
+        ]
+        found = [_with_stricter(estimate, [estimates[place] for estimates in again]) for place, estimate in enumerate(found)]
+    return Finding(request=request, estimates=tuple(found), result=json.loads(result.model_dump_json()))
+
+
+def _checked(request: AnalysisRequest, checks: Sequence[Check]) -> bool:
+    return any(check.analysis == request.id for check in checks)
+
+
+def _stream_again(context: Context, protocol: Protocol, request: AnalysisRequest) -> Context:
+    return replace(context, rng=random_stream(protocol.seed, request.id))
+
+
+def _with_stricter(estimate: Estimate, others: Sequence[Estimate]) -> Estimate:
+    """Add the bounds at the error rates divided by 2, 3 and so on, which a correction for the number of checks asks for."""
+    bounds = tuple(
+        StricterBounds(divisor=divisor, low=other.low, high=other.high, separated=other.separated) for divisor, other in enumerate(others, start=2)
     )
+    return estimate.model_copy(update={"stricter": bounds})
 
 
 def _placed(estimate: Estimate, request: AnalysisRequest, responses: Responses) -> Estimate:

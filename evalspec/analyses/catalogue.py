@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
-from evalspec.analyses import article_compat, intervals, mcnemar, noninferiority, sensitivity, subgroups
+from evalspec.analyses import article_compat, intervals, mcnemar, noninferiority, redraw, sensitivity, split_half, subgroups, tiers
 from evalspec.errors import UsageError
 from evalspec.protocols import Analysis, AnyAnalysis, Catalogue
 
@@ -14,8 +14,11 @@ BUILT_IN = (
     mcnemar.ANALYSIS,
     article_compat.ANALYSIS,
     noninferiority.ANALYSIS,
+    redraw.ANALYSIS,
     sensitivity.ANALYSIS,
+    split_half.ANALYSIS,
     subgroups.ANALYSIS,
+    tiers.ANALYSIS,
 )
 ENTRY_POINT_GROUP = "evalspec.analyses"
 

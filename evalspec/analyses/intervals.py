@@ -7,7 +7,7 @@ they are used: scipy would double the start-up of verbs that compute nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,8 +19,8 @@ from evalspec.analyses.designs import Average, design_of, subject_design, subjec
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.study import Proportion
-from evalspec.protocols import Analysis, Axes, Context
+from evalspec.artifacts.study import Check, Proportion
+from evalspec.protocols import Analysis, Axes, CheckTest, Context
 
 Method = Literal["wilson", "clopper_pearson", "jeffreys"]
 NO_ANSWERS = "no question of this row has a score"
@@ -240,6 +240,18 @@ def _repeats_row(benchmark: BenchmarkResponses, options: IntervalsOptions, model
     return row.model_copy(update={"value": found.mean, "method": found.method, **limits})
 
 
+def check_test(options: IntervalsOptions, check: Check, _models: Sequence[str], _benchmarks: int) -> CheckTest | None:
+    """Return which bound decides a check of accuracy; None for averages over subjects and for what is said of repeats."""
+    if check.metric != "accuracy" or (options.average == "macro" and check.subject is None):
+        return None
+    return CheckTest(options.method, (1.0 - options.level) / 2.0)
+
+
+def stricter(options: IntervalsOptions, divisor: int) -> IntervalsOptions:
+    """Return the same analysis with intervals that miss so many times less often."""
+    return options.model_copy(update={"level": 1.0 - (1.0 - options.level) / divisor})
+
+
 ANALYSIS = Analysis(
     kind="intervals",
     options=IntervalsOptions,
@@ -250,6 +262,8 @@ ANALYSIS = Analysis(
     tolerance=1e-9,
     template="analyses/intervals.html.j2",
     plot=plot,
+    check_test=check_test,
+    stricter=stricter,
     sources=(
         "Wilson (1927), J. Amer. Statist. Assoc. 22(158), 209-212, doi:10.1080/01621459.1927.10502953",
         "Clopper & Pearson (1934), Biometrika 26(4), 404-413, doi:10.1093/biomet/26.4.404",

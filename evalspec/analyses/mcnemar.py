@@ -19,8 +19,8 @@ from evalspec.analyses.pairs import PairRow, compare_pairs, simultaneous
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.study import ModelId, Proportion
-from evalspec.protocols import Analysis, Axes, Comparison, Context
+from evalspec.artifacts.study import Check, ModelId, Proportion
+from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context
 
 Test = Literal["exact", "mid_p"]
 Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]
@@ -148,7 +148,8 @@ def plot(result: McnemarResult, axes: Axes) -> None:
     """Draw each difference with its interval around a line at zero; comparisons that are not separated are muted."""
     rows = _drawn(result.rows)
     chosen = f"; only the {MOST_DRAWN} comparisons with the smallest p are drawn" if len(rows) < len(result.rows) else ""
-    axes.caption(f"Difference in accuracy of each pair, on the same questions, with the interval of that comparison alone{chosen}.")
+    whose = "intervals that hold for all comparisons together" if result.intervals == "simultaneous" else "the interval of that comparison alone"
+    axes.caption(f"Difference in accuracy of each pair, on the same questions, with {whose}{chosen}.")
     axes.scale("difference in accuracy", percent=True)
     axes.reference(0.0, "equal accuracy")
     for row in rows:
@@ -172,6 +173,19 @@ def comparisons(options: McnemarOptions, models: Sequence[str], benchmarks: int)
         labels = [f"each of {len(pairs):,} pairs"]
     alpha = options.alpha / max(1, len(pairs) * benchmarks) if options.correction == "holm" else options.alpha
     return tuple(Comparison(label, alpha, options.test, options.discordance) for label in labels)
+
+
+def check_test(options: McnemarOptions, check: Check, models: Sequence[str], benchmarks: int) -> CheckTest | None:
+    """Return what decides a check of a difference: at a limit of 0 the adjusted test, elsewhere the interval of that comparison."""
+    if check.limit != 0.0:
+        return CheckTest("score", (1.0 - options.level) / 2.0, options.discordance) if options.intervals == "per_comparison" else None
+    tested = comparisons(options, models, benchmarks)
+    return CheckTest(options.test, tested[0].alpha / 2.0, options.discordance) if tested else None
+
+
+def stricter(options: McnemarOptions, divisor: int) -> McnemarOptions:
+    """Return the same analysis with a family that errs, and intervals that miss, so many times less often."""
+    return options.model_copy(update={"alpha": options.alpha / divisor, "level": 1.0 - (1.0 - options.level) / divisor})
 
 
 def _order(benchmark: BenchmarkResponses) -> tuple[str, ...]:
@@ -224,6 +238,8 @@ ANALYSIS = Analysis(
     template="analyses/mcnemar.html.j2",
     plot=plot,
     comparisons=comparisons,
+    check_test=check_test,
+    stricter=stricter,
     sources=(
         "McNemar (1947), Psychometrika 12(2), 153-157, doi:10.1007/BF02295996",
         "Fagerland, Lydersen & Laake (2013), BMC Med. Res. Methodol. 13:91, doi:10.1186/1471-2288-13-91",

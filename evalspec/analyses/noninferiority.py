@@ -19,8 +19,8 @@ from evalspec.analyses.pairs import WEIGHTED
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.study import ModelId, Proportion
-from evalspec.protocols import Analysis, Axes, Comparison, Context, Decision
+from evalspec.artifacts.study import Check, ModelId, Proportion
+from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context
 
 if TYPE_CHECKING:
     from evalspec.statistics.one_sided import OneSided
@@ -201,9 +201,9 @@ def comparisons(options: NoninferiorityOptions, _models: Sequence[str], _benchma
     return (Comparison(label, look_alpha(options), TESTS[options.method], options.discordance, limit, both_limits=both),)
 
 
-def decision(options: NoninferiorityOptions, _models: Sequence[str], _benchmarks: int, _limit: float) -> Decision:
+def check_test(options: NoninferiorityOptions, _check: Check, _models: Sequence[str], _benchmarks: int) -> CheckTest:
     """Return how a check on the difference is decided."""
-    return Decision(TESTS[options.method], look_alpha(options), options.discordance, no_difference=options.hypothesis != "superiority")
+    return CheckTest(TESTS[options.method], look_alpha(options), options.discordance, no_difference=options.hypothesis != "superiority")
 
 
 def stricter(options: NoninferiorityOptions, divisor: int) -> NoninferiorityOptions:
@@ -309,7 +309,7 @@ ANALYSIS = Analysis(
     template="analyses/noninferiority.html.j2",
     plot=plot,
     comparisons=comparisons,
-    decision=decision,
+    check_test=check_test,
     stricter=stricter,
     sources=(
         "Tango (1998), Statist. Med. 17(8), 891-908",

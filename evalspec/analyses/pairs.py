@@ -20,9 +20,9 @@ from evalspec.artifacts.responses import BenchmarkResponses
 from evalspec.protocols import Context
 
 if TYPE_CHECKING:
-    from evalspec.statistics.all_pairs import PairedTables
     from evalspec.statistics.designs import Design
     from evalspec.statistics.paired_designs import DesignDifference
+    from evalspec.statistics.paired_tables import PairedTables
 
 DRAWS = 20_000
 NO_COMMON = "the two models have no scored question in common"
@@ -84,7 +84,7 @@ def compare_pairs(
     benchmark: BenchmarkResponses, pairs: Sequence[Pair], context: Context, *, level: float, part: Part | None = None
 ) -> tuple[PairRow, ...]:
     """Return a row per pair, in their order; each pair is compared on the questions that both of its models have a score for."""
-    from evalspec.statistics.all_pairs import paired_tables
+    from evalspec.statistics.paired_tables import paired_tables
 
     if weighted(benchmark) and part is None:
         return tuple(PairRow(benchmark=benchmark.benchmark, first=first, second=second, n=0, undefined=WEIGHTED) for first, second in pairs)

@@ -127,9 +127,11 @@ def _extremes(rows: Sequence[AccuracyRow | DifferenceRow], metric: str) -> Itera
             models: tuple[str, ...] = (row.model,) if isinstance(row, AccuracyRow) else (row.first, row.second)
             grouped.setdefault((row.benchmark, models), []).append(row)
     for (benchmark, models), found in grouped.items():
-        values = [(value, row.n) for row in found if (value := _value(row)) is not None]
+        # Rounded, so that sums in another order cannot choose among equal values.
+        values = [(round(value, 12), row.n) for row in found if (value := _value(row)) is not None]
         for name, extreme in (("lowest", min), ("highest", max)):
-            value, n = extreme(values) if values else (None, 0)
+            value = extreme(value for value, _ in values) if values else None
+            n = max((n for same, n in values if same == value), default=0)
             yield Estimate(
                 analysis="sensitivity",
                 metric=f"{name}_{metric}",

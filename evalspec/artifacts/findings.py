@@ -49,7 +49,7 @@ class Estimate(Artifact):
     anytime: bool = False
     stricter: tuple[StricterBounds, ...] = ()
     n: int = Field(description="Questions that the value rests on.")
-    unit: Literal["proportion", "difference"] = "proportion"
+    unit: Literal["proportion", "difference", "rank"] = "proportion"
     polarity: Literal["higher_is_better", "lower_is_better"] = "higher_is_better"
     basis: Literal["measured", "replayed", "mixed", "predicted"] = "measured"
     planned: bool = True

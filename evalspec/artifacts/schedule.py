@@ -69,6 +69,34 @@ class Detectable(Artifact):
     power: float
     difference: float | None
     test: str
+    limit: float = 0.0
+
+
+class GateForecast(Artifact):
+    """How likely a check is to pass on this sample, under a truth that is declared or assumed and never observed.
+
+    `truth` is the true difference, or the true accuracy; `power` is the chance of passing under it, `needed` the number of questions that would
+    make that chance `wanted`, None when there is none, with the reason in `why_not`. `smallest` is the truth nearest to the limit that passes
+    with the chance `wanted` on this sample, None when none does. `alpha` is the chance of a false pass on the one side that matters.
+    """
+
+    check: Identifier
+    benchmark: Identifier
+    n: int
+    source_size: int
+    limit: float
+    test: str | None = None
+    alpha: float | None = None
+    truth: float | None = None
+    truth_declared: bool = False
+    discordance: float | None = None
+    discordance_declared: bool = False
+    power: float | None = None
+    wanted: float = 0.8
+    needed: int | None = None
+    smallest: float | None = None
+    why_not: str | None = None
+    undefined: str | None = None
 
 
 class Schedule(Artifact):
@@ -80,6 +108,7 @@ class Schedule(Artifact):
     memory: tuple[MemoryNeed, ...]
     strata: tuple[StratumSize, ...]
     detectable: tuple[Detectable, ...]
+    gates: tuple[GateForecast, ...] = ()
     seconds: float | None = None
     seconds_basis: str | None = None
     warnings: tuple[str, ...] = ()

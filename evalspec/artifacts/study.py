@@ -298,6 +298,14 @@ class Check(Artifact):
         default=None, description="What is taken to be true where the power of this check, and the questions that it needs, are stated."
     )
 
+    @property
+    def limit(self) -> float:
+        """The limit, whichever of the four it is; raises ValueError when there is none."""
+        for limit in (self.at_least, self.above, self.at_most, self.below):
+            if limit is not None:
+                return limit
+        raise ValueError(f"check {self.id!r} sets no limit")
+
 
 class Thresholds(Artifact):
     """Which checks decide, and what an inconclusive one does to the exit code."""

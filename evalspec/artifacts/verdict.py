@@ -6,13 +6,18 @@ from typing import Literal
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
 from evalspec.artifacts.findings import Estimate
+from evalspec.artifacts.schedule import GateForecast
 from evalspec.artifacts.study import Check
 
 Outcome = Literal["passed", "failed", "inconclusive"]
 
 
 class CheckResult(Artifact):
-    """One check on one estimate: what was required, what was observed, and why the outcome follows."""
+    """One check on one estimate: what was required, what was observed, and why the outcome follows.
+
+    `divisor` is what the check's error rate was divided by, so that several checks together keep it. `forecast` holds the questions that the
+    check needs under its declared or assumed truth, and `advice` what an undecided check leaves to do.
+    """
 
     check: Check
     benchmark: Identifier
@@ -20,6 +25,9 @@ class CheckResult(Artifact):
     outcome: Outcome
     why: str
     error_control: bool
+    divisor: int = 1
+    forecast: GateForecast | None = None
+    advice: str | None = None
 
 
 class Verdict(Artifact):

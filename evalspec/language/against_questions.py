@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evalspec.artifacts.protocol import PlannedSize
 from evalspec.artifacts.questions import LETTERS, QuestionBank, QuestionSet
-from evalspec.artifacts.study import Benchmark, SampleIds, SampleSimple, SampleStratified
+from evalspec.artifacts.study import Benchmark, SampleIds, SampleSimple, SampleStratified, size_of
 from evalspec.language.compile import CompiledStudy, located, refuse
 from evalspec.language.faults import Fault, suggestion
 from evalspec.language.positions import Pointer
@@ -23,21 +24,23 @@ def check_against_questions(compiled: CompiledStudy, bank: QuestionBank) -> None
         if benchmark.id not in present:
             continue
         questions = bank.benchmark(benchmark.id)
-        faults += _sample(benchmark, questions, ("benchmarks", index, "sample"))
+        sized = benchmark.model_copy(update={"sample": compiled.sample(benchmark.id)})
+        faults += _sample(sized, questions, ("benchmarks", index, "sample"), compiled.sizes.get(benchmark.id))
         faults += _groups(benchmark, questions, ("benchmarks", index, "groups"))
-        faults += _target(benchmark, questions, ("benchmarks", index, "target"))
+        faults += _target(sized, questions, ("benchmarks", index, "target"))
         faults += _scoring(benchmark, questions, ("benchmarks", index, "scoring"))
     faults += _subjects(compiled, bank)
     refuse(located(faults, compiled.source))
 
 
-def _sample(benchmark: Benchmark, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:
+def _sample(benchmark: Benchmark, questions: QuestionSet, place: Pointer, planned: PlannedSize | None) -> Iterator[Fault]:
     sample, available = benchmark.sample, len(questions.questions)
     if isinstance(sample, SampleIds):
         yield from _named(benchmark, sample, questions, (*place, "ids"))
-    if isinstance(sample, SampleSimple | SampleStratified) and sample.size > available:
-        message = f'the sample of benchmark "{benchmark.id}" asks for {sample.size:,} questions, and the source has {available:,}'
-        yield Fault((*place, "size"), message, "ask for fewer, or write sample: {method: all}")
+    if isinstance(sample, SampleSimple | SampleStratified) and size_of(sample) > available:
+        why = f" to detect {planned.detect:g} by analysis {quoted(planned.analysis)}" if planned else ""
+        message = f'the sample of benchmark "{benchmark.id}" asks for {size_of(sample):,} questions{why}, and the source has {available:,}'
+        yield Fault((*place, "size"), message, "ask for less, or write sample: {method: all}")
     elif isinstance(sample, SampleStratified):
         yield from _strata(benchmark, sample, questions, place)
 
@@ -58,9 +61,10 @@ def _strata(benchmark: Benchmark, sample: SampleStratified, questions: QuestionS
         return
     strata = questions.strata()
     certain, enough = _needed(sample, tuple(strata.values()))
-    if sample.size < certain:
-        message = f'a sample of {sample.size:,} leaves some of the {len(strata)} subjects of benchmark "{benchmark.id}" without a question'
-        other = "" if sample.allocation == "equal" or sample.size < len(strata) else ", or write allocation: equal"
+    size = size_of(sample)
+    if size < certain:
+        message = f'a sample of {size:,} leaves some of the {len(strata)} subjects of benchmark "{benchmark.id}" without a question'
+        other = "" if sample.allocation == "equal" or size < len(strata) else ", or write allocation: equal"
         yield Fault((*place, "size"), message, f"ask for at least {enough:,} questions{other}")
 
 
@@ -95,7 +99,7 @@ def _groups(benchmark: Benchmark, questions: QuestionSet, place: Pointer) -> Ite
 
 def _target(benchmark: Benchmark, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:
     sample, available = benchmark.sample, len(questions.questions)
-    if benchmark.target == "this_pool" and isinstance(sample, SampleSimple | SampleStratified) and sample.size == available:
+    if benchmark.target == "this_pool" and isinstance(sample, SampleSimple | SampleStratified) and size_of(sample) == available:
         message = f'benchmark "{benchmark.id}" asks about this pool of {available:,} questions, and its sample takes them all'
         yield Fault(place, message, "then nothing is uncertain about the pool: delete the key, or draw fewer questions")
 

@@ -14,6 +14,7 @@ from evalspec.language import consistency, designs, limits, references
 from evalspec.language.decoding import MAX_BYTES
 from evalspec.language.draft import Draft, without
 from evalspec.language.faults import Fault, suggestion
+from evalspec.language.gates import gates
 from evalspec.language.grammar import Grammar, build_grammar
 from evalspec.language.paths import Surroundings, find_root, paths
 from evalspec.language.positions import Pointer, Source
@@ -124,6 +125,7 @@ def _faults(source: Source, grammar: Grammar, catalogue: Catalogue, surroundings
         designs.designs(draft),
         designs.analyses_need_subjects(draft),
         limits.checks(draft),
+        gates(draft),
         sizes(draft),
         paths(draft, surroundings),
     )

@@ -33,7 +33,8 @@ def enough_models(draft: Draft) -> Iterator[Fault]:
     models = draft.ids("model")
     for pointer, entry in draft.entries("analysis"):
         analysis = draft.analysis(entry)
-        if analysis and DIFFERENCE in analysis.metrics and ACCURACY not in analysis.metrics and models is not None and len(models) == 1:
+        comparing = analysis and (analysis.least_models > 1 or (DIFFERENCE in analysis.metrics and ACCURACY not in analysis.metrics))
+        if comparing and models is not None and len(models) == 1:
             message = f"{name_of(pointer, draft.written)} compares models, and the study has one model only"
             yield Fault((*pointer, "kind"), message, "add a model, or ask for intervals")
 

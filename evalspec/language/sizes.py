@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,6 +28,10 @@ def sizes(draft: Draft) -> Iterator[Fault]:
         if not isinstance(written, dict) or models is None:
             continue
         place, name = (*pointer, "sample", "size"), name_of(pointer, draft.written)
+        if "clusters" in (lookup(benchmark, ("groups", "subject")), lookup(benchmark, ("groups", "cluster"))):
+            message = f"the sample of {name} must detect a difference, and its questions come in clusters, whose spread is not known beforehand"
+            yield Fault(place, message, "write a number of questions")
+            continue
         try:
             target = SizeToDetect.model_validate_json(json.dumps(written))
         except ValidationError:
@@ -83,6 +88,7 @@ def _first_known(comparisons: tuple[Comparison, ...]) -> Comparison | None:
     return next((comparison for comparison in comparisons if comparison.test in {*METHODS, *VARIANTS}), None)
 
 
+@cache
 def _planned(target: SizeToDetect, analysis: str, comparison: Comparison) -> PlannedSize:
     """Return the number of questions that a test needs; raises ValueError when there is none."""
     from evalspec.statistics.planned_tests import PlannedTest

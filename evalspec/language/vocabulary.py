@@ -90,7 +90,7 @@ DESCRIPTIONS = {
     "McnemarAnalysis.level": "The confidence level of each comparison's own interval.",
     "McnemarAnalysis.baseline": "The model that all others are compared with (`family: vs_baseline`).",
     "McnemarAnalysis.pairs": "The pairs to compare (`family: named`).",
-    "Thresholds.require": "Whether all checks must pass, each at its own error rate, or any one of them, corrected for their number by Holm's method.",
+    "Thresholds.require": "Whether all checks must pass, each at its own error rate, or any one of them, corrected for their number (Holm).",
     "NoninferiorityAnalysis.candidate": "The model that is to be released.",
     "NoninferiorityAnalysis.baseline": "The model that it is compared with.",
     "Thresholds.inconclusive": "Whether an inconclusive check blocks (exit code 4) or only warns.",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, ProtocolModel
-from evalspec.artifacts.schedule import Detectable, Schedule
+from evalspec.artifacts.protocol import CheckpointIdentity, PlannedSize, Protocol, ProtocolModel
+from evalspec.artifacts.schedule import Detectable, GateForecast, Schedule
 
 Table = Sequence[Sequence[str]]
-ABOUT_GAPS = "  gap: difference in accuracy; discordance: share of the questions that exactly one of the two models answers correctly"
+ABOUT_GAPS = (
+    "  gap: true difference in accuracy that the test shows to be other than 0, or above its limit; "
+    "discordance: share of the questions that exactly one of the two models answers correctly"
+)
+ABOUT_GATES = "  true value: declared in the check, or assumed; alpha: chance of a false pass where the truth lies at the limit"
 
 
 def describe(schedule: Schedule, protocol: Protocol) -> str:
@@ -20,6 +24,7 @@ def describe(schedule: Schedule, protocol: Protocol) -> str:
         ("Time", _time(schedule)),
         ("Sample by subject", _strata(schedule)),
         ("Smallest gap detected with 80% power", _gaps(schedule.detectable)),
+        ("Checks: chance of passing", _gates(schedule.gates)),
         ("Warnings", "\n".join(f"  {warning}" for warning in schedule.warnings)),
     )
     return "\n\n".join(f"{title}\n{body}" for title, body in sections if body) + "\n"
@@ -52,12 +57,16 @@ def _benchmarks(protocol: Protocol) -> str:
                 benchmark.source,
                 f"{benchmark.source_size:,}",
                 drawn,
-                benchmark.sample.method,
+                benchmark.sample.method if benchmark.planned_size is None else f"{benchmark.sample.method}, {_target(benchmark.planned_size)}",
                 benchmark.scoring.method,
                 benchmark.disclosure,
             )
         )
     return _aligned(rows, right=(2, 3))
+
+
+def _target(planned: PlannedSize) -> str:
+    return f"to detect {100 * planned.detect:g} points by '{planned.analysis}' with {planned.power:.0%} power"
 
 
 def _jobs(schedule: Schedule) -> str:
@@ -107,8 +116,30 @@ def _gaps(detectable: Sequence[Detectable]) -> str:
         comparison = gap.comparison if len(gaps) == 1 else f"each of {len(gaps)}"
         discordance = f"{gap.discordance:.0%} {'declared' if gap.discordance_declared else 'assumed'}"
         found = "none" if gap.difference is None else f"{100 * gap.difference:.1f} points"
+        found = f"{100 * gap.difference:+.1f} points (limit {100 * gap.limit:+g})" if gap.limit and gap.difference is not None else found
         rows.append((gap.analysis, gap.benchmark, comparison, f"{gap.n:,}", gap.test.replace("_", "-"), f"{gap.alpha:.4g}", discordance, found))
     return _aligned(rows, right=(3, 5, 6, 7)) + "\n" + ABOUT_GAPS
+
+
+def _gates(gates: Sequence[GateForecast]) -> str:
+    if not gates:
+        return ""
+    rows = [("check", "benchmark", "questions", "test", "alpha", "limit", "true value", "discordance", "chance", "80% from")]
+    for gate in gates:
+        if gate.undefined is not None:
+            rows.append((gate.check, gate.benchmark, f"{gate.n:,}", gate.undefined, "", "", "", "", "", ""))
+            continue
+        truth = "not declared" if gate.truth is None else f"{gate.truth:g} {'declared' if gate.truth_declared else 'assumed'}"
+        discordance = "" if gate.discordance is None else f"{gate.discordance:.0%} {'declared' if gate.discordance_declared else 'assumed'}"
+        chance = "-" if gate.power is None else f"{gate.power:.0%}"
+        needed = f"{gate.needed:,} questions" if gate.needed is not None else _passing_truth(gate)
+        test = (gate.test or "").replace("_", "-")
+        rows.append((gate.check, gate.benchmark, f"{gate.n:,}", test, f"{gate.alpha:.4g}", f"{gate.limit:g}", truth, discordance, chance, needed))
+    return _aligned(rows, right=(2, 4, 5, 8)) + "\n" + ABOUT_GATES
+
+
+def _passing_truth(gate: GateForecast) -> str:
+    return "never" if gate.smallest is None or gate.why_not is not None else f"a true value of {gate.smallest:.3f}"
 
 
 def _aligned(rows: Table, *, right: Sequence[int]) -> str:

@@ -9,8 +9,7 @@ from typing import get_args
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.schedule import Detectable
 from evalspec.protocols import Comparison
-from evalspec.statistics.mcnemar import Variant
-from evalspec.statistics.paired_power import detectable_difference
+from evalspec.statistics.planned_tests import VARIANTS, PlannedTest, TestName
 
 POWER = 0.8
 USUAL_DISCORDANCES = (0.1, 0.2, 0.3)
@@ -20,14 +19,14 @@ USUAL_DISCORDANCES = (0.1, 0.2, 0.3)
 def detectable_gaps(protocol: Protocol, comparisons: Mapping[str, Sequence[Comparison]]) -> tuple[Detectable, ...]:
     """Return, for each comparison (by analysis id) on each benchmark of its analysis, the smallest gap found with 80% power.
 
-    A comparison by a test whose power is not known here has no line.
+    A comparison by a test whose power is not known here, between two limits, or of questions in clusters has no line.
     """
     gaps = []
     for request in protocol.analyses:
         for benchmark in request.benchmarks:
             questions = len(protocol.benchmark(benchmark).questions)
             for comparison in comparisons.get(request.id, ()):
-                if comparison.test in get_args(Variant):
+                if comparison.test in get_args(TestName) and not comparison.both_limits and protocol.benchmark(benchmark).clusters is None:
                     gaps += [_detectable(request.id, benchmark, comparison, questions, discordance) for discordance in _discordances(comparison)]
     return tuple(gaps)
 
@@ -46,11 +45,17 @@ def _detectable(analysis: str, benchmark: str, comparison: Comparison, questions
         discordance_declared=comparison.discordance is not None,
         alpha=comparison.alpha,
         power=POWER,
-        difference=_gap(questions, discordance, comparison.alpha, "mid_p" if comparison.test == "mid_p" else "exact"),
+        difference=_gap(questions, discordance, _test_of(comparison)),
         test=comparison.test,
+        limit=comparison.limit,
     )
 
 
+def _test_of(comparison: Comparison) -> PlannedTest:
+    one_sided = comparison.alpha / 2.0 if comparison.test in VARIANTS else comparison.alpha
+    return PlannedTest(comparison.test, one_sided, comparison.limit)  # type: ignore[arg-type]  # one of TestName
+
+
 @cache
-def _gap(questions: int, discordance: float, alpha: float, test: Variant) -> float | None:
-    return detectable_difference(questions, discordance, power=POWER, alpha=alpha, test=test).difference
+def _gap(questions: int, discordance: float, test: PlannedTest) -> float | None:
+    return test.detectable(questions, discordance, power=POWER).difference

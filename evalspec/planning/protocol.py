@@ -83,6 +83,7 @@ def _benchmark(benchmark: Benchmark, question_set: QuestionSet, draw: Draw, comm
         source_size=len(question_set.questions),
         licence=question_set.licence,
         sample=_disclosed(benchmark.sample, questions) if commit else benchmark.sample,
+        planned_size=draw.planned,
         questions=questions,
         strata="subject" if benchmark.groups.subject == "strata" else None,
         clusters=_clusters(benchmark),

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Literal
 
 from evalspec.artifacts.base import canonical_json
+from evalspec.artifacts.protocol import PlannedSize
 from evalspec.artifacts.questions import Question, QuestionSet
 from evalspec.artifacts.study import Sample, SampleAll, SampleIds, SampleSimple, SampleStratified, size_of
 from evalspec.errors import Diagnostic, InputError
@@ -31,15 +32,19 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """The drawn questions of one benchmark, sorted by id, with weights that average 1, and what each subject gives."""
+    """The drawn questions of one benchmark, sorted by id, with weights that average 1, and what each subject gives.
+
+    `planned` says how the number of questions came about where it was to detect a difference.
+    """
 
     benchmark: str
     questions: tuple[Question, ...]
     weights: tuple[float, ...]
     strata: tuple[Stratum, ...]
+    planned: PlannedSize | None = None
 
 
-def draw(sample: Sample, question_set: QuestionSet, *, seed: int) -> Draw:
+def draw(sample: Sample, question_set: QuestionSet, *, seed: int, planned: PlannedSize | None = None) -> Draw:
     """Draw the sample; raises InputError when the source cannot give it.
 
     Weights are 1 but for equal allocation, where a question weighs its stratum's share of the source over its share of the sample.
@@ -52,7 +57,7 @@ def draw(sample: Sample, question_set: QuestionSet, *, seed: int) -> Draw:
         scale = Fraction(len(questions), len(question_set.questions))
         weights = [float(scale * Fraction(available[subject], drawn[subject])) for question in questions if (subject := question.subject) is not None]
     strata = tuple(Stratum(subject, count, drawn[subject]) for subject, count in available.items())
-    return Draw(question_set.benchmark, tuple(questions), tuple(weights), strata)
+    return Draw(question_set.benchmark, tuple(questions), tuple(weights), strata, planned)
 
 
 def _chosen(sample: Sample, question_set: QuestionSet, seed: int) -> Iterable[Question]:

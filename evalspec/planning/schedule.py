@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.schedule import Device, Job, MemoryNeed, Schedule, StratumSize
 from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkOrder, jobs_of
+from evalspec.planning.forecasts import forecast_gates, gate_warnings
 from evalspec.planning.placement import Placement, Task, place
 from evalspec.planning.power import detectable_gaps
 from evalspec.planning.sampling import Draw
 from evalspec.planning.speeds import Speeds
-from evalspec.protocols import Comparison
+from evalspec.protocols import CheckTest, Comparison
 
 USABLE_MEMORY = 0.9
 BYTES_PER_TOKEN = 4
@@ -21,7 +22,10 @@ BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What is known before the run: devices, memory, tokens and journalled questions by job id, earlier speeds, declared comparisons."""
+    """What is known before the run: devices, memory, tokens and journalled questions by job id, earlier speeds.
+
+    Also the comparisons that each analysis declares, by its id, and how each check is decided, by its id.
+    """
 
     devices: tuple[Device, ...]
     memory: tuple[MemoryNeed, ...]
@@ -29,6 +33,7 @@ class Outlook:
     journalled: Mapping[str, int] = field(default_factory=dict)
     speeds: Speeds = field(default_factory=Speeds)
     comparisons: Mapping[str, Sequence[Comparison]] = field(default_factory=dict)
+    check_tests: Mapping[str, CheckTest | None] = field(default_factory=dict)
 
 
 def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: Iterable[Draw], outlook: Outlook) -> Schedule:
@@ -44,6 +49,7 @@ def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: It
         for draw in draws
         for stratum in draw.strata
     )
+    gates = forecast_gates(protocol, outlook.check_tests)
     unplaced = any(job.device is None and job.journalled < job.questions for job in jobs)
     return Schedule(
         protocol_sha256=protocol.digest(),
@@ -52,9 +58,10 @@ def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: It
         memory=outlook.memory,
         strata=strata,
         detectable=detectable_gaps(protocol, outlook.comparisons),
+        gates=gates,
         seconds=None if unplaced else placement.seconds,
         seconds_basis=None if unplaced else _basis(pieces, placement, outlook),
-        warnings=(*_memory_warnings(outlook), *_strata_warnings(strata)),
+        warnings=(*_memory_warnings(outlook), *_strata_warnings(strata), *gate_warnings(gates)),
     )
 
 

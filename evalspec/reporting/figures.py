@@ -66,6 +66,7 @@ class Content:
     caption: str = ""
     label: str = ""
     percent: bool = True
+    whole: bool = False
     across: str = ""
     logarithmic: bool = False
     rows: list[Row] = field(default_factory=list)
@@ -83,9 +84,9 @@ class Chart:
         """Set what the chart shows, in words that can stand for it."""
         self._content.caption = text
 
-    def scale(self, label: str, *, percent: bool = True) -> None:
-        """Name the axis of values (horizontal for rows, vertical for curves) and say whether they are shown as percent."""
-        self._content.label, self._content.percent = label, percent
+    def scale(self, label: str, *, percent: bool = True, whole: bool = False) -> None:
+        """Name the axis of values (horizontal for rows, vertical for curves); say whether they are shown as percent, or are whole numbers."""
+        self._content.label, self._content.percent, self._content.whole = label, percent, whole
 
     def interval(self, label: str, value: float | None, low: float | None, high: float | None, *, group: str = "", muted: bool = False) -> None:
         """Add a row: a point with its interval under a group heading; None draws the row as undefined, `muted` less strongly."""
@@ -177,7 +178,7 @@ class _Drawing:
         numbers = [number for row in self._content.rows for number in (row.value, row.low, row.high) if number is not None]
         numbers += [reference.value for reference in self._content.references]
         low, high = (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
-        return nice_ticks(low, high, most=6 if self._narrow else 9)
+        return nice_ticks(low, high, most=6 if self._narrow else 9, whole=self._content.whole)
 
     def _x(self, value: float) -> float:
         first, last = self._ticks[0], self._ticks[-1]

@@ -10,6 +10,7 @@ from evalspec.reporting.dossier import Dossier
 __all__ = ["limitations", "main_limitations"]
 
 MAIN = 3
+FEW_CLUSTERS = 30
 MISSING_WORDS = {
     "wrong": "counted as wrong",
     "complete_case": "left out of the numbers",
@@ -39,7 +40,12 @@ def _general(dossier: Dossier) -> Iterator[str]:
         "Intervals say how far another draw of questions from the same source would move a number. "
         "They say nothing about other tasks, other wordings or the use that the models are meant for."
     )
-    yield "Answer keys are taken as the source gives them; how many of them are wrong was not assessed."
+    if any(entry.flags for entry in dossier.responses.benchmarks):
+        yield "Answer keys are taken as the source gives them, also those of questions that it flags as faulty."
+    else:
+        yield "Answer keys are taken as the source gives them; how many of them are wrong was not assessed."
+    if any(0 < len(set(entry.clusters)) < FEW_CLUSTERS for entry in dossier.responses.benchmarks):
+        yield "Where questions come in fewer than thirty clusters, intervals may miss their true value more often than they say."
     if any(entry.strata for entry in dossier.responses.benchmarks):
         yield "Intervals of single subjects are not adjusted for their number: among many subjects, some intervals miss their true value."
     if any(benchmark.disclosure == "none" for benchmark in dossier.protocol.benchmarks):

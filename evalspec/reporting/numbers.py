@@ -10,7 +10,22 @@ from typing import Literal, Protocol
 __all__ = ["STYLES", "Style", "decimals_apart", "decimals_from_interval", "decimals_of", "format_number"]
 
 Style = Literal[
-    "percent", "percent_bare", "points", "points_bare", "level", "p", "p_equation", "p_log10", "count", "about", "plain", "bytes", "seconds", "millions"
+    "percent",
+    "percent_bare",
+    "points",
+    "points_bare",
+    "level",
+    "p",
+    "p_equation",
+    "p_log10",
+    "count",
+    "rank",
+    "rank_bare",
+    "about",
+    "plain",
+    "bytes",
+    "seconds",
+    "millions",
 ]
 
 MINUS = "\N{MINUS SIGN}"
@@ -166,6 +181,8 @@ STYLES: Mapping[str, Callable[[float, int], str]] = MappingProxyType(
         "p_equation": _p_equation,
         "p_log10": _p_log10,
         "count": _count,
+        "rank": _count,
+        "rank_bare": _count,
         "about": _about,
         "plain": _plain,
         "bytes": _bytes,

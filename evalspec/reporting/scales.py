@@ -9,16 +9,20 @@ from evalspec.reporting.numbers import MINUS
 __all__ = ["log_ticks", "nice_ticks", "tick_label"]
 
 
-def nice_ticks(low: float, high: float, *, most: int) -> tuple[float, ...]:
-    """Return at most `most` round numbers (steps of 1, 2, 2.5 or 5 times a power of ten) that enclose low and high.
+def nice_ticks(low: float, high: float, *, most: int, whole: bool = False) -> tuple[float, ...]:
+    """Return at most `most` round numbers (steps of 1, 2, 2.5 or 5 times a power of ten, or `whole` steps) that enclose low and high.
 
     >>> nice_ticks(0.22, 0.71, most=7)
     (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+    >>> nice_ticks(1, 3, most=9, whole=True)
+    (1.0, 2.0, 3.0)
     """
-    power = math.floor(math.log10(max(high - low, 1e-9))) - 1
+    power = math.floor(math.log10(max(high - low, 1.0 if whole else 1e-9))) - 1
     for exponent in (power, power + 1, power + 2):
         for factor in (1, 2, 2.5, 5):
             step = factor * 10.0**exponent
+            if whole and step % 1:
+                continue
             first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
             if last - first + 1 <= most:
                 return tuple(round(index * step, 10) for index in range(first, last + 1))

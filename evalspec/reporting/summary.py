@@ -14,6 +14,7 @@ from evalspec.reporting.numbers import DEFAULT_DECIMALS, decimals_apart, decimal
 __all__ = ["CheckView", "Comparisons", "Level", "Overview", "check_views", "overview", "placed_estimates"]
 
 LIMIT_WORDS = {"at_least": "at least", "above": "above", "at_most": "at most", "below": "below"}
+STYLES_OF_UNITS = {"proportion": "percent", "difference": "points", "rank": "rank"}
 BOUND_WORDS = {"low": "lower bound of ", "high": "upper bound of ", "value": "value of "}
 
 
@@ -115,7 +116,7 @@ def _check_view(result: CheckResult, at: str) -> CheckView:
     limit = next(name for name in LIMIT_WORDS if getattr(result.check, name) is not None)
     bound = result.check.bound or ("low" if limit in {"at_least", "above"} else "high")
     observed = result.observed
-    style = "points" if observed is not None and observed.unit == "difference" else "percent"
+    style = STYLES_OF_UNITS[observed.unit] if observed is not None else "percent"
     by_test = observed is not None and observed.separated is not None and bound != "value" and getattr(result.check, limit) == 0
     return CheckView(
         result,

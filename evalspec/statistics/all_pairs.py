@@ -1,9 +1,8 @@
 """Which of many models differ?  Every pair at once, with the same numbers that the functions for one pair give.
 
 Assumption and null hypotheses are those of `evalspec.statistics.mcnemar` and `evalspec.statistics.differences`: questions are
-independent, and under the null hypothesis either model is as likely to be the only one that is right. Counts come from matrix
-products over blocks of questions, statistics from blocks of distinct tables, so that memory does not grow with the number of pairs
-beyond the results themselves.
+independent, and under the null hypothesis either model is as likely to be the only one that is right. Statistics are worked out for
+blocks of different tables, so that memory does not grow with the number of pairs beyond the results themselves.
 """
 
 from __future__ import annotations
@@ -11,43 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evalspec.statistics.arguments import FloatArray, IntArray, require_binary, require_counts, two_sided_z
 from evalspec.statistics.binomials import cumulative
 from evalspec.statistics.differences import EDGE
-from evalspec.statistics.mcnemar import SMALLEST_P, mcnemar_exact_log10_p
+from evalspec.statistics.mcnemar import SMALLEST_P, log10_of_p
 from evalspec.statistics.multiplicity import holm
-
-_QUESTIONS_AT_ONCE = 1 << 12
-"""Questions in one matrix product: counts stay far below 2**24, where single precision stops being exact."""
+from evalspec.statistics.paired_tables import DistinctTables, PairedTables, paired_tables
 
 _TABLES_AT_ONCE = 1 << 12
 """Distinct tables that are worked on together: their arrays fit a processor's cache."""
 
-_LARGEST_MAP = 1 << 22
-"""Distinct tables are found by marking every possible one where there are no more than this many, otherwise by sorting."""
-
 _STEPS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class PairedTables:
-    """The four paired counts of many comparisons, each of shape (K,)."""
-
-    both: IntArray
-    only_first: IntArray
-    only_second: IntArray
-    neither: IntArray
-
-    @property
-    def questions(self) -> IntArray:
-        """Questions of each comparison."""
-        return self.both + self.only_first + self.only_second + self.neither
-
-    def chosen(self, which: NDArray[np.bool_]) -> PairedTables:
-        """Return the comparisons that ``which``, of shape (K,), marks."""
-        return PairedTables(self.both[which], self.only_first[which], self.only_second[which], self.neither[which])
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,58 +81,10 @@ def all_pairs(scores: ArrayLike, *, level: float = 0.95) -> AllPairs:
         raise ValueError(f"scores must be (models, questions), at least 2 by 1; got shape {correct.shape}")
     first, second = (index.astype(np.int64) for index in np.triu_indices(correct.shape[0], 1))
     tables = paired_tables(correct, np.ones(correct.shape, dtype=np.bool_), first, second)
-    comparisons = compare_tables(tables, level=level)
-    return AllPairs(first, second, tables, comparisons, holm(comparisons.p_value))
-
-
-def paired_tables(correct: NDArray[np.bool_], present: NDArray[np.bool_], first: IntArray, second: IntArray) -> PairedTables:
-    """Count the four cells of the named pairs, each on the questions that both of its models answered.
-
-    Parameters
-    ----------
-    correct, present
-        Whether each answer is right, and whether there is one, of shape (M, Q).
-    first, second
-        Positions of the models of each pair, of shape (K,).
-
-    Raises
-    ------
-    ValueError
-        When the two matrices differ in shape.
-
-    Examples
-    --------
-    >>> right = np.array([[True, True, False], [False, True, True]])
-    >>> paired_tables(right, np.ones_like(right), np.array([0]), np.array([1]))
-    PairedTables(both=array([1]), only_first=array([1]), only_second=array([1]), neither=array([0]))
-    """
-    if correct.ndim != 2 or correct.shape != present.shape:
-        raise ValueError(f"correct and present must be of one shape, (models, questions); got {correct.shape} and {present.shape}")
-    models = correct.shape[0]
-    both, right, shared = (np.zeros((models, models)) for _ in range(3))
-    complete = bool(present.all())
-    for start in range(0, correct.shape[1], _QUESTIONS_AT_ONCE):
-        block = slice(start, start + _QUESTIONS_AT_ONCE)
-        good = (correct[:, block] & present[:, block]).astype(np.float32)
-        both += good @ good.T
-        if not complete:
-            there = present[:, block].astype(np.float32)
-            right += good @ there.T
-            shared += there @ there.T
-    together, apart = first * models + second, second * models + first
-    a = _cells(both, together)
-    if complete:
-        # Every question counts for every pair: the margins are the models' own totals.
-        totals = _cells(both, np.arange(models) * (models + 1))
-        of_first, of_second, n = totals[first], totals[second], np.int64(correct.shape[1])
-    else:
-        of_first, of_second, n = _cells(right, together), _cells(right, apart), _cells(shared, together)
-    return PairedTables(a, of_first - a, of_second - a, n - of_first - of_second + a)
-
-
-def _cells(counts: FloatArray, places: IntArray) -> IntArray:
-    """Return whole numbers from a matrix of them by their flat places."""
-    return counts.ravel()[places].astype(np.int64)
+    distinct = DistinctTables.of(tables)
+    numbers = _compared(distinct, level)
+    adjusted = holm(numbers[2], times=np.bincount(distinct.place, minlength=distinct.more.size))
+    return AllPairs(first, second, tables, _spread(tables, distinct, numbers), adjusted[distinct.place])
 
 
 def compare_tables(tables: PairedTables, *, level: float = 0.95) -> PairedComparisons:
@@ -175,22 +102,8 @@ def compare_tables(tables: PairedTables, *, level: float = 0.95) -> PairedCompar
     >>> pair.p_value.round(4), pair.low.round(6), pair.high.round(6)
     (array([0.0721]), array([-0.001128]), array([0.038198]))
     """
-    n = tables.questions
-    if n.size and n.min() < 1:
-        raise ValueError("each comparison needs at least 1 question")
-    # Turning a comparison round turns its interval round and leaves its p-values: one order of the two models is enough.
-    turned = tables.only_first < tables.only_second
-    more, fewer = np.maximum(tables.only_first, tables.only_second), np.minimum(tables.only_first, tables.only_second)
-    distinct, place = _distinct(more, fewer, n)
-    columns = np.empty((5, distinct.shape[1]))
-    for start in range(0, distinct.shape[1], _TABLES_AT_ONCE):
-        block = slice(start, start + _TABLES_AT_ONCE)
-        b, c, questions = distinct[:, block]
-        columns[:2, block] = tango_limits(b, c, questions, level=level)
-        columns[2:, block] = _p_values(b, c)
-    low, high, p_value, p_mid, log10_p = columns[:, place]
-    low, high = np.where(turned, -high, low), np.where(turned, -low, high)
-    return PairedComparisons((tables.only_first - tables.only_second) / n, low, high, p_value, p_mid, log10_p)
+    distinct = DistinctTables.of(tables)
+    return _spread(tables, distinct, _compared(distinct, level))
 
 
 def tango_limits(only_first: ArrayLike, only_second: ArrayLike, questions: ArrayLike, *, level: float = 0.95) -> FloatArray:
@@ -261,31 +174,29 @@ def _excess(first: FloatArray, second: FloatArray, reach: FloatArray, delta: Flo
     return first - second - delta - reach * deviation, slope
 
 
-def _p_values(only_first: IntArray, only_second: IntArray) -> FloatArray:
+def _p_values(more: IntArray, fewer: IntArray) -> FloatArray:
     """Exact p, mid-p and log10 of the exact p, of shape (3, K)."""
-    fewer, trials = np.minimum(only_first, only_second), only_first + only_second
+    trials = more + fewer
     tail = cumulative(fewer, trials, 0.5)
     p_value = np.clip(2.0 * tail, SMALLEST_P, 1.0)
     p_mid = np.clip(tail + cumulative(fewer - 1, trials, 0.5), SMALLEST_P, 1.0)
-    return np.stack([p_value, p_mid, mcnemar_exact_log10_p(only_first, only_second)])
+    return np.stack([p_value, p_mid, log10_of_p(p_value, fewer, trials)])
 
 
-def _distinct(more: IntArray, fewer: IntArray, questions: IntArray) -> tuple[IntArray, NDArray[np.intp]]:
-    """Return the distinct columns of the three, of shape (3, D), and where each column stands among them."""
-    columns = np.stack([more, fewer, questions])
-    if not more.size:
-        return columns, np.arange(0)
-    low, high = columns.min(axis=1), columns.max(axis=1)
-    sizes = [int(size) for size in high - low + 1]
-    if sizes[0] * sizes[1] * sizes[2] >= 1 << 62:
-        # Three such counts do not fit one 64-bit key.
-        return columns, np.arange(more.size)
-    key = ((more - low[0]) * sizes[1] + (fewer - low[1])) * sizes[2] + (questions - low[2])
-    if sizes[0] * sizes[1] * sizes[2] > _LARGEST_MAP:
-        _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
-        return columns[:, chosen], place
-    member = np.full(sizes[0] * sizes[1] * sizes[2], -1)
-    member[key] = np.arange(key.size)
-    chosen = member[member >= 0]
-    member[key[chosen]] = np.arange(chosen.size)
-    return columns[:, chosen], member[key]
+def _compared(distinct: DistinctTables, level: float) -> FloatArray:
+    """Lower and upper limit, exact p, mid-p and log10 p of each different comparison, of shape (5, D)."""
+    numbers = np.empty((5, distinct.more.size))
+    for start in range(0, distinct.more.size, _TABLES_AT_ONCE):
+        block = slice(start, start + _TABLES_AT_ONCE)
+        more, fewer = distinct.more[block], distinct.fewer[block]
+        numbers[:2, block] = tango_limits(more, fewer, distinct.questions[block], level=level)
+        numbers[2:, block] = _p_values(more, fewer)
+    return numbers
+
+
+def _spread(tables: PairedTables, distinct: DistinctTables, numbers: FloatArray) -> PairedComparisons:
+    """Give every comparison the numbers of the different one that it is, turned back."""
+    low, high, p_value, p_mid, log10_p = np.take(numbers, distinct.place, axis=1)
+    turned = tables.only_first < tables.only_second
+    low[turned], high[turned] = -high[turned], -low[turned]
+    return PairedComparisons((tables.only_first - tables.only_second) / tables.questions, low, high, p_value, p_mid, log10_p)

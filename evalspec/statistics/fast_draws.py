@@ -70,27 +70,27 @@ def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generat
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """Scores of every question, several models in each machine word: ``words`` (W, N); ``most`` additions cannot overflow a lane."""
+    """Scores of every question, several models of ``lane`` bits each in a machine word: ``words`` (W, N); ``most`` sums cannot overflow."""
 
     words: NDArray[np.uint64]
-    lane: np.dtype[np.uint8] | np.dtype[np.uint16] | np.dtype[np.uint64]
+    lane: int
     models: int
     most: int
 
     @classmethod
     def of(cls, urn: Urn) -> _Lanes:
         largest = max(1, int(urn.patterns.max()))
-        lane = next(np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint64) if np.iinfo(kind).max // largest >= 10)
+        lane = next(bits for bits in (8, 16, 64) if (1 << bits) // largest > 10)
         questions, models = np.repeat(urn.patterns, urn.counts, axis=0), urn.patterns.shape[1]
-        in_word = 8 // lane.itemsize
-        padded = np.zeros((len(questions), -(-models // in_word) * in_word), dtype=lane)
+        in_word = 64 // lane
+        padded = np.zeros((len(questions), -(-models // in_word) * in_word), dtype=f"u{lane // 8}")
         padded[:, :models] = questions
-        return cls(np.ascontiguousarray(padded.view(np.uint64).T), lane, models, int(min(_STEPS_AT_ONCE, np.iinfo(lane).max // largest)))
+        return cls(np.ascontiguousarray(padded.view(np.uint64).T), lane, models, min(_STEPS_AT_ONCE, ((1 << lane) - 1) // largest))
 
     def unpacked(self, sums: NDArray[np.uint64]) -> IntArray:
         """Return sums (W, R) as one number per model, (M, R)."""
-        apart = np.ascontiguousarray(sums.T).view(self.lane)
-        return apart.T[: self.models].astype(np.int64)
+        apart = np.ascontiguousarray(sums.T).view(f"u{self.lane // 8}")
+        return np.asarray(apart.T[: self.models].astype(np.int64))
 
 
 def _singles(lanes: _Lanes, reach: IntArray, rng: np.random.Generator) -> IntArray:
@@ -132,7 +132,9 @@ class _Uniform:
             self._used = 0
         bits = self._bits[self._used : self._used + count]
         self._used += count
-        return np.right_shift(bits, self._shift, out=self._handed[:count], dtype=np.intp, casting="unsafe")
+        handed = self._handed[:count]
+        np.right_shift(bits, self._shift, out=handed, dtype=np.intp, casting="unsafe")
+        return handed
 
     def _drawn(self, count: int) -> NDArray[np.unsignedinteger]:
         """Draw bits that lie where the limit fits evenly when they are shifted down."""
@@ -174,14 +176,14 @@ def _poisson(means: FloatArray, columns: int, rng: np.random.Generator) -> NDArr
     """Draw Poisson counts, shape (P, columns)."""
     drawn = np.empty((means.size, columns), dtype=np.float32)
     large = means > _LARGEST_MEAN
-    for place in np.flatnonzero(large):
+    for place in np.flatnonzero(large).tolist():
         drawn[place] = rng.poisson(means[place], columns)
     small = np.flatnonzero(~large)
     distinct, which = np.unique(means[small], return_inverse=True)
     tables = _poisson_tables(distinct)
     cells = _Uniform(_CELLS, columns, rng)
-    for place, table in zip(small.tolist(), which.tolist(), strict=True):
-        tables.cells[table].take(cells.next(columns), out=drawn[place], mode="clip")
+    for row, table in zip(small.tolist(), which.tolist(), strict=True):
+        tables.cells[table].take(cells.next(columns), out=drawn[row], mode="clip")
     _fill_remainders(drawn, (small, which), tables, rng)
     return drawn
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalspec.statistics.arguments import FloatArray, IntArray
 
@@ -37,13 +38,28 @@ def group(labels: Iterable[Hashable], questions: int) -> Groups:
     >>> group(["law", "logic", "law"], 3).codes
     array([0, 1, 0])
     """
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == "U":
+        return _group_texts(labels, questions)
     numbers: dict[Hashable, int] = {}
     codes = []
     for place, label in enumerate(labels):
         if label is None or label != label:  # noqa: PLR0124 - only NaN differs from itself
             raise ValueError(f"every question needs a group label; the one at position {place} is missing")
         codes.append(numbers.setdefault(label, len(numbers)))
-    if len(codes) != questions:
-        raise ValueError(f"needs one group label per question; got {len(codes)} labels for {questions} questions")
+    _require_length(len(codes), questions)
     array = np.array(codes, dtype=np.int64)
     return Groups(tuple(numbers), array, np.bincount(array, minlength=len(numbers)).astype(np.int64))
+
+
+def _group_texts(labels: NDArray[np.str_], questions: int) -> Groups:
+    """Number the groups of an array of texts, none of which can be missing: the same, without a step per question."""
+    _require_length(labels.size, questions)
+    found, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    codes = np.argsort(order)[inverse].astype(np.int64)
+    return Groups(tuple(found[order].tolist()), codes, np.bincount(codes, minlength=found.size).astype(np.int64))
+
+
+def _require_length(labels: int, questions: int) -> None:
+    if labels != questions:
+        raise ValueError(f"needs one group label per question; got {labels} labels for {questions} questions")

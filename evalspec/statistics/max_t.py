@@ -40,6 +40,18 @@ class PairStatistics:
     root: FloatArray
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StepDown:
+    """Which ordered pairs are rejected, (pairs,), and the critical value of the last step with its Monte Carlo standard error.
+
+    There is no critical value where no pair has any spread.
+    """
+
+    rejected: NDArray[np.bool_]
+    critical_value: float | None
+    standard_error: float | None
+
+
 def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair], *, clusters: Iterable[Hashable] | None = None) -> PairStatistics:
     """Mean paired differences and standard errors of the pairs named.
 
@@ -197,31 +209,64 @@ def step_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rn
     >>> step_down(pair_statistics(scores, [(0, 1), (1, 0)]), draws=1000, rng=np.random.default_rng(1))
     array([ True, False])
     """
-    require_fraction("alpha", alpha)
+    return stepped_down(statistics, alpha=alpha, draws=draws, rng=rng).rejected
+
+
+def stepped_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> StepDown:
+    """As `step_down`, with the critical value of the last step and its Monte Carlo standard error.
+
+    Raises
+    ------
+    ValueError
+        For impossible arguments.
+
+    References
+    ----------
+    As `step_down`.
+
+    Examples
+    --------
+    >>> scores = np.vstack([np.ones(40), np.arange(40) % 2])
+    >>> found = stepped_down(pair_statistics(scores, [(0, 1), (1, 0)]), draws=1000, rng=np.random.default_rng(1))
+    >>> found.rejected.tolist(), bool(1.5 < found.critical_value < 1.8)
+    ([True, False], True)
+    """
+    level = 1.0 - require_fraction("alpha", alpha)
+    require_count("draws", draws, minimum=100)
     spread = statistics.errors > 0.0
     observed = np.where(spread, statistics.differences / np.where(spread, statistics.errors, 1.0), -np.inf)
-    drawn = np.concatenate(list(_draws(statistics, draws, rng)))
+    means = rng.standard_normal((draws, statistics.root.shape[0])) @ statistics.root.T
     rejected = np.zeros(len(statistics.pairs), dtype=np.bool_)
-    while True:
-        left = spread & ~rejected
-        if not left.any():
-            return rejected
-        critical = float(np.quantile(drawn[:, left].max(axis=1), 1.0 - alpha))
+    slack = np.sqrt(alpha * level / draws)
+    critical = error = None
+    while np.any(left := spread & ~rejected):
+        largest = np.concatenate([batch.max(axis=1) for batch in _standardised(statistics, means, left)])
+        low, middle, high = np.quantile(largest, [max(0.0, level - slack), level, min(1.0, level + slack)])
+        critical, error = float(middle), float(high - low) / 2.0
         fresh = left & (observed > critical)
         if not fresh.any():
-            return rejected
+            break
         rejected |= fresh
+    return StepDown(rejected, critical, error)
 
 
 def _draws(statistics: PairStatistics, draws: int, rng: np.random.Generator) -> Iterator[FloatArray]:
     """Standardised differences under H0, in batches of rows, (R, pairs); 0 for pairs without spread."""
     require_count("draws", draws, minimum=100)
-    i, j = _columns(statistics.pairs)
-    scale = np.where(statistics.errors > 0.0, statistics.errors, np.inf)
     step = max(1, _CHUNK // len(statistics.pairs))
     for start in range(0, draws, step):
         means = rng.standard_normal((min(step, draws - start), statistics.root.shape[0])) @ statistics.root.T
-        yield np.asarray((means[:, i] - means[:, j]) / scale)
+        yield from _standardised(statistics, means, np.ones(len(statistics.pairs), dtype=np.bool_))
+
+
+def _standardised(statistics: PairStatistics, means: FloatArray, which: NDArray[np.bool_]) -> Iterator[FloatArray]:
+    """Divide the differences of drawn means by their standard errors, for some of the pairs, in batches of rows."""
+    i, j = (column[which] for column in _columns(statistics.pairs))
+    scale = np.where(statistics.errors > 0.0, statistics.errors, np.inf)[which]
+    step = max(1, _CHUNK // i.size)
+    for start in range(0, len(means), step):
+        batch = means[start : start + step]
+        yield np.asarray((batch[:, i] - batch[:, j]) / scale)
 
 
 def _columns(pairs: Sequence[Pair]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

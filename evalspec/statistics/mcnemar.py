@@ -146,11 +146,26 @@ def mcnemar_exact_log10_p(only_first: ArrayLike, only_second: ArrayLike) -> Floa
     -360.934965
     """
     fewer, more = _ordered(only_first, only_second)
-    p = mcnemar_p(fewer, more, variant="exact")
-    logs = np.asarray(np.log10(p))
-    small = p <= 1e-290
+    return log10_of_p(mcnemar_p(fewer, more, variant="exact"), fewer, fewer + more)
+
+
+def log10_of_p(p_values: FloatArray, fewer: IntArray, discordant: IntArray) -> FloatArray:
+    """Base-10 logarithm of exact p-values, from the counts where a p-value is too small for a double.
+
+    Parameters
+    ----------
+    p_values, fewer, discordant
+        Exact two-sided p-values, the smaller of the two discordant counts, and their sum, of one shape.
+
+    Examples
+    --------
+    >>> log10_of_p(np.array([0.01]), np.array([3]), np.array([19]))
+    array([-2.])
+    """
+    logs = np.asarray(np.log10(p_values))
+    small = p_values <= 1e-290
     if small.any():
-        logs[small] = _log10_small_tails(fewer[small], fewer[small] + more[small])
+        logs[small] = _log10_small_tails(fewer[small], discordant[small])
     return logs
 
 

@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from evalspec.statistics.arguments import FloatArray, require_count, require_fraction
+from evalspec.statistics.arguments import FloatArray, require_count, require_counts, require_fraction
 
 
-def holm(p_values: ArrayLike) -> FloatArray:
+def holm(p_values: ArrayLike, *, times: ArrayLike | None = None) -> FloatArray:
     """Adjust p-values by Holm's step-down method, in the order given; needs no assumption about their dependence.
 
     Parameters
     ----------
     p_values
         Shape (F,), each in [0, 1]. F may be 0.
+    times
+        Shape (F,): how often each p-value stands in the family, where equal ones are given once; by default once each.
 
     Returns
     -------
@@ -30,7 +32,7 @@ def holm(p_values: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        When a p-value is missing or outside [0, 1], or the array is not one-dimensional.
+        When a p-value is missing or outside [0, 1], the array is not one-dimensional, or ``times`` are not positive whole numbers.
 
     References
     ----------
@@ -40,11 +42,16 @@ def holm(p_values: ArrayLike) -> FloatArray:
     --------
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
+    >>> holm([0.01, 0.03], times=[1, 2])
+    array([0.03, 0.06])
     """
     p = _p_values(p_values)
+    counts = np.ones(p.shape, dtype=np.int64) if times is None else require_counts("times", times)
+    if counts.shape != p.shape or (counts.size and counts.min() < 1):
+        raise ValueError(f"times must hold one number of at least 1 for each of {p.size} p-values; got {times!r}")
     # Which of two equal p-values comes first moves nothing: the running maximum gives both the same.
     order = np.argsort(p)
-    steps = np.arange(p.size, 0, -1)
+    steps = np.cumsum(counts[order][::-1])[::-1]
     return _in_given_order(np.maximum.accumulate(np.minimum(p[order] * steps, 1.0)), order)
 
 

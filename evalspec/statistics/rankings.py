@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalspec.statistics.arguments import FloatArray, IntArray, require_count
 from evalspec.statistics.proportions import Interval, effective_limits
@@ -29,6 +30,10 @@ __all__ = [
     "redraw_rankings",
     "simulated_split_halves",
 ]
+
+
+Totals = NDArray[np.signedinteger]
+"""Whole-number totals of R samples, (M, R)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +159,21 @@ def _redrawn(
     first, in_order = np.zeros((len(plans), responses.patterns.shape[1])), np.zeros(len(plans))
     for batch in redrawn_totals(responses.among(kept), plans, rng):
         for number, drawn in enumerate(batch):
-            first[number, list(kept)] += _top_share(drawn.totals).sum(axis=1)
-            in_order[number] += float(order_share(drawn.totals, places).sum())
+            totals = _compact(drawn.totals)
+            first[number, list(kept)] += _top_share(totals).sum(axis=1)
+            in_order[number] += float(order_share(totals, places).sum())
     draws = plans[0].draws
-    return [RedrawnRanking(tuple((shares / draws).tolist()), float(held) / draws, draws) for shares, held in zip(first, in_order, strict=True)]
+    # Sums of shared ties can exceed their number in the last bit.
+    frequencies, kept_order = np.minimum(first / draws, 1.0), np.minimum(in_order / draws, 1.0)
+    return [RedrawnRanking(tuple(shares), held, draws) for shares, held in zip(frequencies.tolist(), kept_order.tolist(), strict=True)]
 
 
-def order_share(totals: IntArray, order: Sequence[int]) -> FloatArray:
+def _compact(totals: IntArray) -> Totals:
+    """Store totals in fewer bytes where they fit: comparing them is quicker then."""
+    return totals.astype(np.min_scalar_type(-int(np.abs(totals).max()) - 1))
+
+
+def order_share(totals: Totals, order: Sequence[int]) -> FloatArray:
     """Probability that ``order`` heads each sample's ranking when ties are broken at random: (M, R) to (R,).
 
     Examples
@@ -168,13 +181,18 @@ def order_share(totals: IntArray, order: Sequence[int]) -> FloatArray:
     >>> order_share(np.array([[5, 5], [4, 5], [4, 5]]), [0, 1]).round(4)
     array([0.5   , 0.1667])
     """
-    left = totals.copy()
-    below = totals.min() - 1
-    share = np.ones(left.shape[1])
+    left = list(totals)
+    names = list(range(len(left)))
+    share = np.ones(totals.shape[1])
     for model in order:
-        best = left.max(axis=0)
-        share *= np.where(left[model] == best, 1.0 / np.count_nonzero(left == best, axis=0), 0.0)
-        left[model] = below
+        ahead = left.pop(names.index(model))
+        names.remove(model)
+        # The next in order comes next when nobody left is ahead of it, with one chance among those that are level with it.
+        level, beaten = np.ones(ahead.size, dtype=np.int32), np.zeros(ahead.size, dtype=np.bool_)
+        for other in left:
+            level += other == ahead
+            beaten |= other > ahead
+        share *= np.where(beaten, 0.0, 1.0 / level)
     return share
 
 
@@ -220,10 +238,11 @@ def simulated_split_halves(responses: ResponsePatterns, *, draws: int, rng: np.r
     return _summary(np.concatenate(rows, axis=1), wins / draws)
 
 
-def _top_share(totals: IntArray) -> FloatArray:
+def _top_share(totals: Totals) -> FloatArray:
     """Probability of each model to be first in each sample when ties are broken at random, (M, R)."""
-    top = totals == totals.max(axis=0)
-    return np.asarray(top / np.count_nonzero(top, axis=0))
+    best = totals.max(axis=0)
+    top = totals == best
+    return np.asarray(top * (1.0 / top.sum(axis=0, dtype=np.int32)))
 
 
 def _leads(chosen: RedrawnTotals, other: RedrawnTotals) -> tuple[FloatArray, FloatArray]:

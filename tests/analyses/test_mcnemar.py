@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 from statsmodels.stats.multitest import multipletests
 
@@ -20,9 +21,13 @@ from evalspec.analyses.mcnemar import (
     plot,
 )
 from evalspec.analyses.pairs import NO_COMMON, WEIGHTED
+from evalspec.artifacts.protocol import Pool
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.protocols import Context
 from evalspec.reporting.figures import Chart
+from evalspec.reporting.numbers import format_number
+from evalspec.statistics.clusters import clustered_interval
+from evalspec.statistics.multiplicity import bonferroni_critical_value
 from evalspec.testing import check_analysis, sample_responses
 
 RESPONSES = sample_responses(models=5, questions=200)
@@ -154,3 +159,103 @@ def test_models_without_a_common_question_leave_the_others_their_numbers() -> No
     assert rows[frozenset("ab")].undefined == NO_COMMON
     assert (rows[frozenset("ac")].n, rows[frozenset("bc")].n) == (2, 2)
     assert rows[frozenset("bc")].p_value == 1.0
+
+
+def benchmark_of(scores: np.ndarray, **changes: object) -> Responses:
+    """Responses to one benchmark from scores (M, Q, K)."""
+    responses = responses_of(np.zeros(scores.shape[:2]))
+    benchmark = replace(
+        responses.benchmarks[0],
+        scores=scores.astype(np.float64),
+        reasons=np.zeros(scores.shape, dtype=np.int8),
+        choices=np.full(scores.shape, -1, dtype=np.int16),
+        **changes,
+    )
+    return replace(responses, benchmarks=(benchmark,))
+
+
+def test_fractional_scores_and_repeats_are_compared_by_their_question_means() -> None:
+    repeats = (np.random.default_rng(2).random((2, 80, 5)) < np.array([0.7, 0.5])[:, None, None]).astype(np.float64)
+    row = computed(benchmark_of(repeats), family="adjacent").rows[0]
+    means = repeats.mean(axis=2)
+    expected = stats.ttest_rel(means[0], means[1])
+    assert (row.test, row.method, row.p_value) == ("t", "t", pytest.approx(expected.pvalue))
+    assert (row.low, row.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    assert (row.both, row.odds_ratio, row.p_mid) == (None, None, None)
+
+
+def test_repeating_every_answer_makes_no_evidence() -> None:
+    once = (np.random.default_rng(3).random((2, 60, 1)) < 0.6).astype(np.float64)
+    one, ten = computed(benchmark_of(once), family="adjacent").rows[0], computed(benchmark_of(np.repeat(once, 10, axis=2)), family="adjacent").rows[0]
+    assert ten == one
+
+
+def test_clustered_questions_are_never_tested_as_independent_ones() -> None:
+    scores = (np.random.default_rng(4).random((2, 400, 1)) < 0.6).astype(np.float64)
+    labels = np.array([f"c{index // 10:02}" for index in range(400)])
+    row = computed(benchmark_of(scores, clusters=tuple(labels.tolist())), family="adjacent").rows[0]
+    interval = clustered_interval(scores[0, :, 0] - scores[1, :, 0], labels)
+    sign = 1 if row.first == "a" else -1
+    assert (row.test, row.method, row.clusters) == ("cr2_t", "cr2_t", 40)
+    assert sorted((row.low, row.high)) == pytest.approx(sorted((sign * interval.low, sign * interval.high)))
+    few = computed(benchmark_of(scores[:, :120], clusters=tuple(labels[:120].tolist())), family="adjacent").rows[0]
+    assert few.test == "cluster_sign_flip"
+    assert "fewer than 30" in str(few.caution)
+    one = computed(benchmark_of(scores[:, :10], clusters=tuple(labels[:10].tolist())), family="adjacent").rows[0]
+    assert "at least 2 clusters" in str(one.undefined)
+
+
+def test_a_part_of_a_finite_pool_is_tested_with_its_correction() -> None:
+    pooled = replace(table(1217, 219, 182, 382).benchmarks[0], sample="simple", pool=Pool(size=14042))
+    row = computed(replace(RESPONSES, benchmarks=(pooled,)), family="adjacent").rows[0]
+    assert (row.test, row.method, row.p_mid) == ("score", "tango_effective_n", None)
+    assert row.p_value == pytest.approx(0.0460, abs=5e-5)
+    assert row.low == pytest.approx(0.0003, abs=5e-5)
+    assert row.only_first == 219
+
+
+def test_the_odds_ratio_has_its_exact_interval_or_says_that_there_is_none() -> None:
+    row = computed(table(1217, 219, 182, 382), family="adjacent").rows[0]
+    assert (row.odds_ratio, row.odds_low, row.odds_high) == pytest.approx((1.203, 0.984, 1.473), abs=5e-4)  # R, exact2x2
+    never = computed(table(30, 0, 0, 10), family="adjacent").rows[0]
+    assert (never.odds_ratio, never.odds_low, never.odds_high) == (None, None, None)
+    endless = computed(table(30, 9, 0, 10), family="adjacent").rows[0]
+    assert (endless.odds_ratio, endless.odds_high) == (None, None)
+    assert endless.odds_low > 1
+
+
+def test_a_p_value_too_small_for_a_double_keeps_its_logarithm() -> None:
+    row = computed(table(0, 1200, 0, 0), family="adjacent").rows[0]
+    assert row.log10_p == pytest.approx(-360.934965)
+    assert row.p_value > 0
+    assert format_number(row.log10_p, "p_log10") == "< 1e-300"
+
+
+def test_simultaneous_intervals_reach_as_far_as_the_largest_of_all_statistics() -> None:
+    each, all_at_once = computed(family="all_pairs"), computed(family="all_pairs", intervals="simultaneous")
+    assert 2.5 < all_at_once.critical < bonferroni_critical_value(20) + 0.03
+    assert (all_at_once.critical_by, each.critical) == ("bonferroni" if np.isnan(RESPONSES.benchmarks[1].settled()).any() else "max_t", None)
+    for alone, together in zip(each.rows, all_at_once.rows, strict=True):
+        assert together.low < alone.low < alone.high < together.high
+        assert together.p_adjusted == alone.p_adjusted
+
+
+def test_simultaneous_intervals_fall_back_on_bonferroni_where_scores_are_missing() -> None:
+    gaps = replace(RESPONSES, benchmarks=tuple(replace(benchmark, missing="complete_case") for benchmark in RESPONSES.benchmarks))
+    result = computed(gaps, family="all_pairs", intervals="simultaneous")
+    assert (result.critical_by, result.critical_error) == ("bonferroni", None)
+    assert result.critical == pytest.approx(bonferroni_critical_value(20))
+
+
+def test_a_row_whose_interval_and_decision_part_is_marked() -> None:
+    scores = np.array([[1] * 20 + [0] * 8 + [1] * 72, [0] * 20 + [1] * 8 + [1] * 72, [0] * 20 + [1] * 8 + [1] * 72])
+    rows = computed(responses_of(scores), family="all_pairs").rows
+    apart = [row for row in rows if row.low is not None and row.high is not None and (row.low > 0 or row.high < 0)]
+    assert apart
+    assert all(row.disagrees for row in apart)
+    assert not any(row.separated for row in apart)
+
+
+@pytest.mark.parametrize("made", [{"repeats": 3}, {"clusters": 12}, {"clusters": 25}, {"clusters": 40}])
+def test_repeats_clusters_and_simultaneous_intervals_pass_too(made: dict[str, int]) -> None:
+    check_analysis(ANALYSIS, {"kind": "mcnemar", "family": "all_pairs", "intervals": "simultaneous"}, sample_responses(**made))

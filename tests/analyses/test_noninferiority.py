@@ -220,6 +220,4 @@ def test_it_passes_what_every_analysis_must_pass(options: dict[str, object]) -> 
 
 
 def test_it_passes_with_clusters_too() -> None:
-    check_analysis(
-        ANALYSIS, {"kind": "noninferiority", "candidate": "model-0", "baseline": "model-1", "margin": 0.1}, sample_responses(clusters=12)
-    )
+    check_analysis(ANALYSIS, {"kind": "noninferiority", "candidate": "model-0", "baseline": "model-1", "margin": 0.1}, sample_responses(clusters=12))

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from evalspec.statistics import all_pairs as module
-from evalspec.statistics.all_pairs import PairedTables, all_pairs, compare_tables, paired_tables, tango_limits
+from evalspec.statistics import all_pairs as statistics_module
+from evalspec.statistics import paired_tables as counting_module
+from evalspec.statistics.all_pairs import all_pairs, compare_tables, tango_limits
 from evalspec.statistics.differences import PairedCounts, tango
 from evalspec.statistics.mcnemar import mcnemar_exact, mcnemar_exact_log10_p, mcnemar_mid_p
+from evalspec.statistics.paired_tables import PairedTables, paired_tables
 
 SCORES = (np.random.default_rng(5).random((7, 300)) < np.linspace(0.2, 0.95, 7)[:, None]).astype(float)
 
@@ -76,8 +78,9 @@ def test_missing_answers_leave_each_pair_its_common_questions() -> None:
 
 def test_the_size_of_the_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = all_pairs(SCORES)
-    monkeypatch.setattr(module, "_QUESTIONS_AT_ONCE", 7)
-    monkeypatch.setattr(module, "_TABLES_AT_ONCE", 3)
+    monkeypatch.setattr(counting_module, "_QUESTIONS_AT_ONCE", 7)
+    monkeypatch.setattr(counting_module, "_LARGEST_MAP", 1)
+    monkeypatch.setattr(statistics_module, "_TABLES_AT_ONCE", 3)
     parts = all_pairs(SCORES)
     assert np.array_equal(parts.tables.both, whole.tables.both)
     assert parts.comparisons.low == pytest.approx(whole.comparisons.low, abs=1e-13)

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evalspec.statistics.article import jittered_first_share, null_half_width, paired_interval, pairing_gain
+from evalspec.statistics.clusters import clustered_mean
 from evalspec.statistics.differences import PairedCounts
-from evalspec.statistics.max_t import max_t_critical_value, pair_statistics, step_down
+from evalspec.statistics.max_t import family_critical_value, max_t_critical_value, pair_statistics, step_down
+from evalspec.statistics.multiplicity import bonferroni_critical_value
 from evalspec.statistics.rankings import RedrawPlan, ResponsePatterns, order_share, redraw_ranking, simulated_split_halves
 from evalspec.statistics.redraws import ahead_approximately, ahead_with_replacement, ahead_without_replacement, split_halves
 from evalspec.statistics.tiers import compact_letters, count_rank_intervals, possible_best, rank_intervals, simultaneous_rank_intervals
@@ -183,3 +185,30 @@ def test_the_published_recipe_refuses_what_it_cannot_compare() -> None:
         null_half_width(1.2, 10)
     with pytest.raises(ValueError, match="missing"):
         jittered_first_share([[1, float("nan")], [0, 1]], 2, draws=5, rng=np.random.default_rng(1))
+
+
+def test_several_benchmarks_are_one_family_whose_largest_statistic_counts() -> None:
+    rng = np.random.default_rng(5)
+    scores = (rng.random((3, 200)) < 0.6).astype(np.float64)
+    family = pair_statistics(scores, [(0, 1), (0, 2), (1, 2)])
+    one = family_critical_value([family], draws=20_000, rng=np.random.default_rng(1)).critical_value
+    two = family_critical_value([family, family], draws=20_000, rng=np.random.default_rng(1)).critical_value
+    assert one < two < bonferroni_critical_value(6) + 0.03  # three Monte Carlo standard errors
+
+
+def test_clusters_widen_the_standard_errors_of_pairs() -> None:
+    rng = np.random.default_rng(6)
+    scores = (rng.random((2, 200)) < np.stack([np.repeat(rng.random(20), 10), np.repeat(rng.random(20), 10)])).astype(np.float64)
+    labels = [index // 10 for index in range(200)]
+    plain, clustered = pair_statistics(scores, [(0, 1)]), pair_statistics(scores, [(0, 1)], clusters=labels)
+    assert clustered.errors[0] == pytest.approx(clustered_mean(scores[0] - scores[1], labels, correction="CR1").standard_error)
+    assert clustered.errors[0] > 1.5 * plain.errors[0]
+
+
+def test_the_order_of_questions_does_not_move_the_critical_value() -> None:
+    rng = np.random.default_rng(7)
+    scores = (rng.random((5, 150)) < 0.6).astype(np.float64)
+    pairs = [(i, j) for i in range(5) for j in range(i)]
+    turned = scores[:, rng.permutation(150)]
+    found = [max_t_critical_value(pair_statistics(one, pairs), draws=2000, rng=np.random.default_rng(1)).critical_value for one in (scores, turned)]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)

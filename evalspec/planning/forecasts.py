@@ -1,0 +1,161 @@
+"""How likely is each check to pass on this sample, and how many questions would make that likely?
+
+Every number rests on a truth that the study declares or that is assumed and marked so. Observed differences have no part in it: power at an
+observed difference says nothing that its p-value does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import get_args
+
+import numpy as np
+
+from evalspec.artifacts.protocol import Protocol, ProtocolBenchmark
+from evalspec.artifacts.schedule import GateForecast
+from evalspec.artifacts.study import Check, SampleSimple, SampleStratified, SizeToDetect
+from evalspec.protocols import CheckTest
+from evalspec.statistics.floors import Bound, Floor, floor_questions, floor_truth_needed
+from evalspec.statistics.planned_tests import PlannedTest, TestName
+
+POWER = 0.8
+USUAL_DISCORDANCE = 0.2
+"""Assumed, and marked as assumed, where the study declares no share of questions that exactly one of two models answers correctly."""
+
+POINT_VALUE = "a value alone has no error control, so no power is stated"
+NO_FORECAST = "the power of this analysis is not known before scoring"
+CLUSTERED = "questions come in clusters, and power depends on how alike those of one cluster are"
+WEIGHTED = "the sample is weighted, and power depends on how much its strata differ"
+
+
+def forecast_gates(protocol: Protocol, tests: Mapping[str, CheckTest | None]) -> tuple[GateForecast, ...]:
+    """Return a forecast for every check on every benchmark that it speaks of; `tests` are by check id, at the level after correction."""
+    checks = protocol.thresholds.checks if protocol.thresholds else ()
+    requests = {request.id: request for request in protocol.analyses}
+    return tuple(
+        _forecast(check, protocol.benchmark(name), tests.get(check.id))
+        for check in checks
+        for name in ((check.benchmark,) if check.benchmark else requests[check.analysis].benchmarks)
+    )
+
+
+def gate_warnings(forecasts: tuple[GateForecast, ...]) -> Iterator[str]:
+    """Yield a warning for every check that this sample is unlikely to decide."""
+    for entry in forecasts:
+        place = f"check '{entry.check}' on '{entry.benchmark}'"
+        if entry.undefined is None and entry.smallest is None and entry.why_not:
+            yield f"{place} cannot pass on {entry.n:,} questions: {entry.why_not}"
+        elif entry.power is not None and entry.power < entry.wanted:
+            yield f"{place} will pass with a chance of {entry.power:.0%} only, {_assumed(entry)}; {_needs(entry)}"
+
+
+def _assumed(entry: GateForecast) -> str:
+    if entry.discordance is None:
+        return f"if the true value is {entry.truth:g}"
+    declared = "declared" if entry.discordance_declared else "assumed"
+    return f"if the true difference is {entry.truth:g} and {entry.discordance:.0%} of the questions are discordant ({declared})"
+
+
+def _needs(entry: GateForecast) -> str:
+    if entry.needed is None:
+        return f"no number of questions makes that {entry.wanted:.0%}"
+    beyond = f", more than the {entry.source_size:,} of this source" if entry.needed > entry.source_size else ""
+    return f"{entry.wanted:.0%} would need {entry.needed:,} questions{beyond}"
+
+
+def _forecast(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | None) -> GateForecast:
+    asked = [question for question in benchmark.questions if check.subject in (None, question.subject)]
+    empty = GateForecast(check=check.id, benchmark=benchmark.id, n=len(asked), source_size=benchmark.source_size, limit=check.limit)
+    reason = _why_undefined(check, benchmark, tested)
+    if reason or tested is None or not asked:
+        return empty.model_copy(update={"undefined": reason or NO_FORECAST})
+    empty = empty.model_copy(update={"test": tested.test, "alpha": tested.alpha})
+    lower = check.at_least is not None or check.above is not None
+    if tested.test in get_args(Bound):
+        return _of_share(empty, check, tested, lower=lower)
+    return _of_difference(empty, check, tested, _discordance(check, benchmark, tested), lower=lower)
+
+
+def _why_undefined(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | None) -> str | None:
+    if check.bound == "value":
+        return POINT_VALUE
+    if tested is None or tested.test not in (*get_args(Bound), *get_args(TestName)):
+        return NO_FORECAST
+    if benchmark.clusters is not None:
+        return CLUSTERED
+    weights = [question.weight for question in benchmark.questions]
+    return WEIGHTED if weights and max(weights) > min(weights) else None
+
+
+def _discordance(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest) -> tuple[float, bool]:
+    """Return the discordance to plan with, and whether the study declares it: the check itself, the analysis, or the sample's target."""
+    sample = benchmark.sample
+    target = sample.size if isinstance(sample, SampleSimple | SampleStratified) and isinstance(sample.size, SizeToDetect) else None
+    declared = (check.assume.discordance if check.assume else None, tested.discordance, target.discordance if target else None)
+    found = next((value for value in declared if value is not None), None)
+    return (USUAL_DISCORDANCE, False) if found is None else (found, True)
+
+
+def _of_share(empty: GateForecast, check: Check, tested: CheckTest, *, lower: bool) -> GateForecast:
+    """A ceiling for the share of right answers is a floor for that of wrong ones."""
+    if not 0.0 < empty.limit < 1.0:
+        return empty.model_copy(update={"undefined": f"a limit of {empty.limit:g} is passed always or never"})
+    truth = check.assume.accuracy if check.assume else None
+    floor = Floor(empty.limit if lower else 1.0 - empty.limit, tested.alpha, tested.test)  # type: ignore[arg-type]  # one of Bound
+    smallest = floor_truth_needed(empty.n, floor, power=POWER)
+    found = empty.model_copy(update={"truth": truth, "truth_declared": truth is not None})
+    if smallest is None:
+        answers = "right" if lower else "wrong"
+        why = f"even {empty.n:,} {answers} answers of {empty.n:,} leave the bound on the other side of {empty.limit:g}"
+        return found.model_copy(update={"power": None if truth is None else 0.0, "why_not": why})
+    found = found.model_copy(update={"smallest": smallest if lower else 1.0 - smallest})
+    if truth is None:
+        return found
+    seen = truth if lower else 1.0 - truth
+    power = float(floor.power(np.array([empty.n]), seen)[0])
+    try:
+        return found.model_copy(update={"power": power, "needed": floor_questions(seen, floor, power=POWER).questions})
+    except ValueError as error:
+        return found.model_copy(update={"power": power, "why_not": str(error)})
+
+
+def _of_difference(empty: GateForecast, check: Check, tested: CheckTest, discordance: tuple[float, bool], *, lower: bool) -> GateForecast:
+    sign = 1.0 if lower else -1.0
+    declared = check.assume.difference if check.assume else None
+    truth = declared if declared is not None else 0.0 if tested.no_difference else None
+    share, known = discordance
+    found = empty.model_copy(
+        update={"truth": truth, "truth_declared": declared is not None, "discordance": share, "discordance_declared": known},
+    )
+    try:
+        test = PlannedTest(tested.test, tested.alpha, sign * empty.limit)  # type: ignore[arg-type]  # one of TestName
+        nearest = _nearest(test, empty.n, share)
+        power = None if truth is None else _power(test, empty.n, share, sign * truth)
+    except ValueError as error:
+        return found.model_copy(update={"undefined": str(error)})
+    if nearest is None:
+        why = f"at a discordance of {share:.0%} no true difference passes with a chance of {POWER:.0%}"
+        return found.model_copy(update={"power": power, "why_not": why})
+    found = found.model_copy(update={"smallest": sign * nearest, "power": power})
+    if truth is None:
+        return found
+    try:
+        return found.model_copy(update={"needed": _questions(test, share, sign * truth)})
+    except ValueError as error:
+        return found.model_copy(update={"why_not": str(error)})
+
+
+@cache
+def _nearest(test: PlannedTest, questions: int, discordance: float) -> float | None:
+    return test.detectable(questions, discordance, power=POWER).difference
+
+
+@cache
+def _power(test: PlannedTest, questions: int, discordance: float, difference: float) -> float:
+    return test.power(questions, discordance, difference)
+
+
+@cache
+def _questions(test: PlannedTest, discordance: float, difference: float) -> int:
+    return test.questions(discordance, difference, power=POWER).questions

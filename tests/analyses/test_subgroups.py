@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
+from statsmodels.stats.multitest import multipletests
+
+from evalspec.analyses.subgroups import ANALYSIS, CLUSTERED, NO_STRATA, SubgroupsOptions, SubgroupsResult, compute, estimates
+from evalspec.artifacts.responses import Responses
+from evalspec.protocols import Context
+from evalspec.testing import check_analysis, sample_responses
+
+RESPONSES = sample_responses(questions=300)
+FIRST = RESPONSES.benchmarks[0]
+SUBJECTS = np.array(FIRST.subjects)
+
+
+def computed(responses: Responses = RESPONSES, **options: object) -> SubgroupsResult:
+    return compute(responses, SubgroupsOptions(kind="subgroups", **options), Context(rng=np.random.default_rng(0)))
+
+
+def test_each_subject_of_one_model_is_held_against_all_others() -> None:
+    result = computed(model="model-1")
+    scores = FIRST.settled()[1]
+    raw = []
+    for row in result.rows:
+        inside, others = scores[row.subject == SUBJECTS], scores[row.subject != SUBJECTS]
+        assert (row.n, row.value, row.elsewhere, row.elsewhere_n) == (inside.size, inside.mean(), pytest.approx(others.mean()), others.size)
+        counts = [[inside.sum(), (1 - inside).sum()], [others.sum(), (1 - others).sum()]]
+        raw.append(stats.fisher_exact(counts).pvalue)
+        assert (row.p_value, row.test) == (pytest.approx(raw[-1]), "fisher")
+    assert [row.p_adjusted for row in result.rows] == pytest.approx(multipletests(raw, method="holm")[1])
+    assert result.family_size == 3
+
+
+def test_two_models_are_compared_within_each_subject_and_adjusted_over_subjects() -> None:
+    result = computed(model="model-0", baseline="model-1")
+    first, second = FIRST.settled()[:2]
+    raw = []
+    for row in result.rows:
+        a, b = first[row.subject == SUBJECTS], second[row.subject == SUBJECTS]
+        assert (row.only_first, row.only_second) == (np.sum(a > b), np.sum(b > a))
+        raw.append(peer_mcnemar([[np.sum(a * b), row.only_first], [row.only_second, np.sum((1 - a) * (1 - b))]], exact=True).pvalue)
+    assert [row.p_value for row in result.rows] == pytest.approx(raw)
+    assert [row.p_adjusted for row in result.rows] == pytest.approx(multipletests(raw, method="holm")[1])
+    found = estimates(result)
+    assert {(one.metric, one.models, one.unit) for one in found} == {("difference", ("model-0", "model-1"), "difference")}
+    assert all(one.subject for one in found)
+
+
+def test_subjects_that_differ_are_found_by_the_test_over_all_of_them_and_alike_ones_are_not() -> None:
+    apart = FIRST.scores.copy()
+    apart[0, SUBJECTS == "subject-0"] = 1.0
+    apart[0, SUBJECTS == "subject-1"] = 0.0
+    result = computed(replace(RESPONSES, benchmarks=(replace(FIRST, scores=apart),)), model="model-0")
+    assert result.heterogeneity[0].p_value == pytest.approx(1e-4, abs=1e-6)  # the smallest that 10,000 reshuffles can give
+    assert all(row.separated for row in result.rows if row.subject != "subject-2")
+    assert computed(model="model-0").heterogeneity[0].p_value > 0.01
+
+
+def test_subjects_that_are_no_strata_have_no_rows_and_a_reason() -> None:
+    result = computed(replace(RESPONSES, benchmarks=RESPONSES.benchmarks[1:]), model="model-0")
+    assert (result.rows, result.heterogeneity[0].undefined) == ((), NO_STRATA)
+
+
+def test_clusters_inside_subjects_stay_whole() -> None:
+    clustered = replace(FIRST, clusters=tuple(f"{subject}-{index // 15}" for index, subject in enumerate(FIRST.subjects)))
+    responses = replace(RESPONSES, benchmarks=(clustered,))
+    assert {row.test for row in computed(responses, model="model-0").rows} == {"welch"}
+    result = computed(responses, model="model-0", baseline="model-1")
+    assert {row.test for row in result.rows} == {"cluster_sign_flip"}
+    assert result.heterogeneity[0].undefined == CLUSTERED
+
+
+def test_a_weighted_sample_is_compared_within_subjects_where_questions_weigh_the_same() -> None:
+    weights = np.where(SUBJECTS == "subject-0", 1.5, 0.75)
+    responses = replace(RESPONSES, benchmarks=(replace(FIRST, weights=weights / weights.mean()),))
+    row = computed(responses, model="model-0").rows[1]
+    scores = FIRST.settled()[0]
+    shares = {name: weights[name == SUBJECTS].sum() for name in ("subject-0", "subject-2")}
+    expected = sum(shares[name] * scores[name == SUBJECTS].mean() for name in shares) / sum(shares.values())
+    assert (row.elsewhere, row.test) == (pytest.approx(expected), "welch")
+    assert {pair.test for pair in computed(responses, model="model-0", baseline="model-1").rows} == {"mcnemar_exact"}
+
+
+def test_a_model_is_not_compared_with_itself() -> None:
+    with pytest.raises(ValidationError):
+        SubgroupsOptions(kind="subgroups", model="a", baseline="a")
+
+
+@pytest.mark.parametrize("options", [{}, {"baseline": "model-2"}, {"baseline": "model-2", "test": "mid_p", "correction": "none"}])
+@pytest.mark.parametrize("made", [{}, {"repeats": 3}])
+def test_it_passes_what_every_analysis_must_pass(options: dict[str, str], made: dict[str, int]) -> None:
+    check_analysis(ANALYSIS, {"kind": "subgroups", "model": "model-1", **options}, sample_responses(**made))

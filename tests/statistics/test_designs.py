@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evalspec.statistics.clusters import clustered_interval, clustered_wilson
+from evalspec.statistics.designs import WHOLE, Design, accuracy, design_mean, level_of, separate_means_test
+from evalspec.statistics.finite_pools import finite_correction
+from evalspec.statistics.proportions import clopper_pearson, effective_limits, jeffreys, wilson
+from evalspec.statistics.strata import stratified_mean
+
+RNG = np.random.default_rng(20)
+BINARY = (RNG.random(90) < 0.7).astype(np.float64)
+FRACTIONAL = RNG.random(90)
+THREE = np.array(["a"] * 20 + ["b"] * 30 + ["c"] * 40)
+
+
+@pytest.mark.parametrize(("limits", "plain"), [("wilson", wilson), ("clopper_pearson", clopper_pearson), ("jeffreys", jeffreys)])
+@pytest.mark.parametrize("right", [0, 3, 9, 10])
+def test_independent_answers_get_the_plain_interval(limits: str, plain: object, right: int) -> None:
+    found = accuracy(np.array([1.0] * right + [0.0] * (10 - right)), Design(), limits=limits)
+    expected = plain(right, 10)
+    assert (found.interval.low, found.interval.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert (found.method, found.successes, found.effective_n) == (limits, right, None)
+
+
+def test_no_standard_error_is_ever_zero() -> None:
+    assert accuracy(np.ones(10), Design()).standard_error is None
+    assert accuracy(np.zeros(10), Design()).standard_error is None
+
+
+@pytest.mark.parametrize("weights", ["micro", "macro"])
+def test_strata_have_the_textbook_standard_error(weights: str) -> None:
+    shares = dict.fromkeys("abc", 1.0) if weights == "macro" else None
+    expected = stratified_mean(FRACTIONAL, THREE.tolist(), weights=weights)
+    found = design_mean(FRACTIONAL, Design(strata=THREE, shares=shares))
+    assert (found.mean, found.standard_error) == pytest.approx((expected.mean, expected.standard_error), rel=1e-12)
+
+
+def test_one_stratum_is_worth_as_many_questions_as_it_has() -> None:
+    assert accuracy(BINARY, Design(strata=np.full(90, "a"))).effective_n == pytest.approx(90)
+
+
+def test_strata_in_which_all_answers_are_alike_do_not_promise_certainty() -> None:
+    scores, labels = np.array([1.0] * 50 + [0.0] * 50), np.array(["a"] * 50 + ["b"] * 50)
+    found = accuracy(scores, Design(strata=labels))
+    assert found.standard_error is None
+    assert found.interval.high - found.interval.low > 0.02
+
+
+def test_strata_cover_as_often_as_they_say() -> None:
+    rng, truth = np.random.default_rng(4), np.array([0.95, 0.7, 0.4, 0.85])
+    labels, held = np.repeat(np.array(list("abcd")), 25), 0
+    for _ in range(600):
+        interval = accuracy((rng.random(100) < np.repeat(truth, 25)).astype(np.float64), Design(strata=labels)).interval
+        held += interval.low <= truth.mean() <= interval.high
+    assert held / 600 > 0.93  # 0.95 less two Monte Carlo standard errors
+
+
+def test_clusters_follow_the_functions_for_clusters() -> None:
+    labels = np.array([f"c{index % 31}" for index in range(90)])
+    binary, fractional = accuracy(BINARY, Design(clusters=labels)), accuracy(FRACTIONAL, Design(clusters=labels))
+    share, interval = clustered_wilson(BINARY, labels.tolist()), clustered_interval(FRACTIONAL, labels.tolist())
+    assert (binary.interval, binary.effective_n, binary.clusters) == (share.interval, share.effective_questions, 31)
+    assert (fractional.interval.low, fractional.interval.high) == pytest.approx((interval.low, interval.high))
+    exact = accuracy(BINARY, Design(clusters=labels), limits="clopper_pearson")
+    expected = effective_limits(share.proportion, share.effective_questions, limits="clopper_pearson", degrees_of_freedom=30.0)
+    assert exact.interval == expected
+
+
+def test_clusters_that_count_alike_are_a_sample_of_their_means() -> None:
+    means = [BINARY[name == THREE].mean() for name in "abc"]
+    found = accuracy(BINARY, Design(clusters=THREE, by_cluster=True))
+    low, high = stats.t.interval(0.95, 2, loc=np.mean(means), scale=np.std(means, ddof=1) / np.sqrt(3))
+    assert found.mean == pytest.approx(np.mean(means))
+    assert (found.interval.low, found.interval.high) == pytest.approx((max(low, 0.0), min(high, 1.0)))
+
+
+def test_a_pool_corrects_every_kind_of_interval() -> None:
+    plain, pooled = design_mean(FRACTIONAL, Design()), design_mean(FRACTIONAL, Design(pool={WHOLE: 120}))
+    assert pooled.standard_error == pytest.approx(plain.standard_error * finite_correction(90, 120))
+    strata = design_mean(FRACTIONAL, Design(strata=THREE, pool={"a": 40, "b": 60, "c": 80}))
+    assert strata.standard_error == pytest.approx(design_mean(FRACTIONAL, Design(strata=THREE)).standard_error * finite_correction(1, 2))
+
+
+def test_the_order_of_questions_does_not_matter() -> None:
+    order = np.random.default_rng(9).permutation(90)
+    for design in (Design(strata=THREE), Design(clusters=THREE)):
+        one, other = accuracy(FRACTIONAL, design), accuracy(FRACTIONAL[order], design.kept(np.ones(90, dtype=bool)))
+        turned = Design(strata=None if design.strata is None else THREE[order], clusters=None if design.clusters is None else THREE[order])
+        other = accuracy(FRACTIONAL[order], turned)
+        assert (other.mean, other.standard_error) == pytest.approx((one.mean, one.standard_error))
+
+
+@pytest.mark.parametrize(
+    ("scores", "design", "reason"),
+    [
+        ([], Design(), "at least 1"),
+        ([0.5], Design(), "single question"),
+        ([1, 0], Design(clusters=np.array(["a", "a"])), "at least 2 clusters"),
+        ([1, 0], Design(clusters=np.array(["a", "a"]), by_cluster=True), "at least 2 clusters"),
+        ([1, 0, 1], Design(strata=np.array(["a", "a", "b"]), shares={"a": 1, "b": 1}), "single scored question"),
+        ([1, 0], Design(strata=np.array(["a", "a"]), shares={"a": 1, "b": 1}), "no scored question"),
+        ([float("nan")], Design(), "missing"),
+    ],
+)
+def test_what_is_undefined_is_refused_with_the_reason(scores: list[float], design: Design, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        accuracy(np.array(scores, dtype=np.float64), design)
+
+
+def test_two_separate_means_are_tested_like_scipy_does() -> None:
+    one, other = FRACTIONAL[:30], FRACTIONAL[30:]
+    expected = stats.ttest_ind(one, other, equal_var=False)
+    found = separate_means_test(design_mean(one, Design()), design_mean(other, Design()))
+    assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue))
+
+
+def test_a_level_and_its_critical_value_are_two_names_of_one_thing() -> None:
+    assert level_of(stats.norm.ppf(0.995)) == pytest.approx(0.99)

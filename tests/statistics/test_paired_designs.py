@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evalspec.statistics.clusters import clustered_interval
+from evalspec.statistics.designs import Design
+from evalspec.statistics.differences import PairedCounts, tango
+from evalspec.statistics.mcnemar import SMALLEST_P, mcnemar_asymptotic
+from evalspec.statistics.odds_ratios import odds_ratio_exact, odds_ratio_limits
+from evalspec.statistics.paired_designs import design_difference, pool_difference
+from evalspec.statistics.permutations import reshuffle_groups, sign_flip_exact
+from evalspec.statistics.unpaired import TwoSamples, fisher_exact
+
+RNG = np.random.default_rng(8)
+FIRST, SECOND = RNG.random(120), RNG.random(120)
+NEW = np.random.default_rng
+
+
+def test_fractional_scores_are_compared_by_student_s_paired_test() -> None:
+    expected = stats.ttest_rel(FIRST, SECOND)
+    found = design_difference(FIRST, SECOND, Design(), rng=NEW(1))
+    interval = expected.confidence_interval(0.95)
+    assert (found.p_value, found.interval.low, found.interval.high) == pytest.approx((expected.pvalue, interval.low, interval.high))
+    assert found.correlation == pytest.approx(np.corrcoef(FIRST, SECOND)[0, 1])
+    assert found.test == "t"
+
+
+def test_many_clusters_get_cr2_and_few_are_flipped_whole() -> None:
+    many, few = ([f"c{index % count:02}" for index in range(120)] for count in (40, 12))
+    large = design_difference(FIRST, SECOND, Design(clusters=np.array(many)), rng=NEW(1))
+    interval = clustered_interval(FIRST - SECOND, many)
+    assert (large.test, large.interval.low, large.interval.high) == ("cr2_t", pytest.approx(interval.low), pytest.approx(interval.high))
+    small = design_difference(FIRST, SECOND, Design(clusters=np.array(few)), rng=NEW(1))
+    totals = [float(np.sum((FIRST - SECOND)[np.array(few) == name])) for name in sorted(set(few))]
+    assert (small.test, small.p_value, small.p_error) == ("cluster_sign_flip", pytest.approx(sign_flip_exact(totals)), None)
+    assert "fewer than 30" in str(small.caution)
+
+
+def test_more_clusters_than_can_be_enumerated_are_flipped_at_random_with_its_error() -> None:
+    labels = np.array([f"c{index % 25:02}" for index in range(120)])
+    found = design_difference(FIRST, SECOND, Design(clusters=labels), draws=2000, rng=NEW(1))
+    assert found.p_error is not None
+    order = NEW(3).permutation(120)
+    turned = design_difference(FIRST[order], SECOND[order], Design(clusters=labels[order]), draws=2000, rng=NEW(1))
+    assert turned.p_value == found.p_value  # the order of questions does not move the draws
+
+
+def test_identical_scores_are_never_separated_and_have_no_interval_of_width_zero() -> None:
+    found = design_difference(FIRST, FIRST, Design(), rng=NEW(1))
+    assert (found.difference, found.p_value, found.interval, found.standard_error) == (0.0, 1.0, None, None)
+
+
+def test_a_difference_without_any_spread_is_refused() -> None:
+    with pytest.raises(ValueError, match="without any spread"):
+        design_difference(np.full(10, 0.75), np.full(10, 0.5), Design(), rng=NEW(1))
+
+
+def test_a_p_value_is_never_zero() -> None:
+    scores = np.linspace(0.9, 1.0, 5000)
+    assert design_difference(scores, np.linspace(0.0, 0.01, 5000), Design(), rng=NEW(1)).p_value >= SMALLEST_P
+
+
+def test_an_almost_empty_share_of_a_pool_is_mcnemar_s_chi_square_and_tango_s_interval() -> None:
+    counts = PairedCounts(1217, 219, 182, 382)
+    found, plain = pool_difference(counts, 1e-12), tango(counts)
+    assert found.p_value == pytest.approx(mcnemar_asymptotic(counts).p_value)
+    assert (found.interval.low, found.interval.high) == pytest.approx((plain.low, plain.high))
+
+
+def test_a_pool_of_twice_the_sample_is_tested_as_on_twice_the_questions() -> None:
+    half, double = PairedCounts(100, 30, 20, 50), PairedCounts(200, 60, 40, 100)
+    found, expected = pool_difference(half, 0.5), tango(double)
+    assert (found.interval.low, found.interval.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert found.p_value == pytest.approx(mcnemar_asymptotic(double).p_value)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        pool_difference(half, 1.0)
+
+
+def test_odds_ratio_limits_are_those_of_single_pairs() -> None:
+    first, second = [219, 0, 0, 5, 12], [182, 0, 7, 0, 12]
+    limits = odds_ratio_limits(first, second)
+    expected = [odds_ratio_exact(PairedCounts(1, b, c, 1)) for b, c in zip(first, second, strict=True)]
+    assert limits.low == pytest.approx([one.low for one in expected])
+    assert limits.high == pytest.approx([one.high for one in expected])
+
+
+@pytest.mark.parametrize("table", [(8, 10, 1, 6), (3, 8, 0, 100), (0, 5, 0, 7), (50, 100, 30, 90), (5, 5, 5, 5)])
+def test_fisher_s_p_is_scipy_s(table: tuple[int, int, int, int]) -> None:
+    right, n, other, m = table
+    assert fisher_exact(TwoSamples(*table)) == pytest.approx(stats.fisher_exact([[right, n - right], [other, m - other]]).pvalue)
+
+
+def test_reshuffled_labels_find_groups_that_differ_and_only_those() -> None:
+    labels = np.repeat(np.array(list("abcd")), 50)
+    alike = RNG.normal(size=200)
+    apart = (RNG.random(200) < np.repeat([0.9, 0.3, 0.6, 0.6], 50)).astype(np.float64)
+    assert reshuffle_groups(apart, labels, draws=999, rng=NEW(1)).p_value == pytest.approx(0.001)
+    found = reshuffle_groups(alike, labels, draws=4999, rng=NEW(1))
+    groups = [alike[labels == name] for name in "abcd"]
+    assert found.p_value == pytest.approx(stats.f_oneway(*groups).pvalue, abs=0.03)  # both are exact up to a few Monte Carlo errors of 0.007
+    order = NEW(2).permutation(200)
+    assert reshuffle_groups(alike[order], labels[order], draws=4999, rng=NEW(1)).p_value == found.p_value
+    with pytest.raises(ValueError, match="at least 2 groups"):
+        reshuffle_groups([1.0, 0.0], ["a", "a"], draws=9, rng=NEW(1))
