@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -164,18 +165,11 @@ def _clustered() -> dict[str, object]:
     rows: dict[str, object] = {}
     for count, (p, icc) in product(CLUSTERS, SETTINGS):
         rng = np.random.default_rng(20261129)
-        equal, unequal = (_simulated(rng, (p, icc), lambda sizes=sizes: sizes(rng, count)) for sizes in (_equal, _geometric))
+        equal = _simulated(rng, (p, icc), partial(np.full, count, MEAN_SIZE))
+        unequal = _simulated(rng, (p, icc), partial(rng.geometric, 1 / MEAN_SIZE, count))
         rows[f"{count} clusters p={p} icc={icc}"] = {name: (equal[name], unequal[name]) for name in equal}
         print(f"| {count} | {p}, {icc} | " + " | ".join(f"{equal[name]:.2f} / {unequal[name]:.2f}" for name in equal) + " |")
     return rows
-
-
-def _equal(_rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-    return np.full(count, MEAN_SIZE)
-
-
-def _geometric(rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-    return rng.geometric(1 / MEAN_SIZE, count)
 
 
 def _simulated(rng: np.random.Generator, setting: tuple[float, float], sizes: Callable[[], NDArray[np.int64]]) -> dict[str, float]:

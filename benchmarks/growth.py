@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -28,7 +29,7 @@ def main() -> None:
         scores = _scores(rng, models, questions)
         for name, part in parts.items():
             part(scores[:2, :20])
-            times[name].append(min(seconds(lambda part=part: part(scores)) for _ in range(2)))
+            times[name].append(min(seconds(partial(part, scores)) for _ in range(2)))
         print(f"{models:>4} models, {questions:>6,} questions: " + ", ".join(f"{name} {times[name][-1]:.3f} s" for name in parts))
     figures = {
         "ours_s": round(sum(sum(part) for part in times.values()), 2),

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-import numpy as np
 from pydantic import BaseModel
 
-from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.journal import JobRecord
-from evalspec.artifacts.responses import Responses
-from evalspec.artifacts.schedule import Device
-from evalspec.artifacts.study import Check
-from evalspec.artifacts.verdict import CheckResult
-from evalspec.artifacts.work import EncodedQuestion, WorkerEvent, WorkOrder
+if TYPE_CHECKING:  # every verb imports this module, and most need few of these types
+    import numpy as np
+
+    from evalspec.artifacts.findings import Estimate
+    from evalspec.artifacts.journal import JobRecord
+    from evalspec.artifacts.responses import Responses
+    from evalspec.artifacts.schedule import Device
+    from evalspec.artifacts.study import Check
+    from evalspec.artifacts.verdict import CheckResult
+    from evalspec.artifacts.work import EncodedQuestion, WorkerEvent, WorkOrder
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -41,7 +43,7 @@ def ignore_progress(_progress: Progress) -> None:
     """Drop progress reports."""
 
 
-Judge = Callable[[Responses], tuple[CheckResult, ...]]
+Judge = Callable[["Responses"], "tuple[CheckResult, ...]"]
 """Says what the checks of the study would come to on these responses, by the analyses that they name."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
-from evalspec.analyses import article_compat, intervals, mcnemar, noninferiority, redraw, sensitivity, split_half, subgroups, tiers
+from evalspec.analyses import article_compat, intervals, mcnemar, noninferiority, power, redraw, sensitivity, split_half, subgroups, tiers
 from evalspec.errors import UsageError
 from evalspec.protocols import Analysis, AnyAnalysis, Catalogue
 
@@ -14,6 +14,7 @@ BUILT_IN = (
     mcnemar.ANALYSIS,
     article_compat.ANALYSIS,
     noninferiority.ANALYSIS,
+    power.ANALYSIS,
     redraw.ANALYSIS,
     sensitivity.ANALYSIS,
     split_half.ANALYSIS,

@@ -61,7 +61,7 @@ def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: It
         gates=gates,
         seconds=None if unplaced else placement.seconds,
         seconds_basis=None if unplaced else _basis(pieces, placement, outlook),
-        warnings=(*_memory_warnings(outlook), *_strata_warnings(strata), *gate_warnings(gates)),
+        warnings=(*_memory_warnings(outlook), *_strata_warnings(strata), *_cluster_warnings(protocol), *gate_warnings(gates)),
     )
 
 
@@ -140,3 +140,13 @@ def _strata_warnings(strata: Sequence[StratumSize]) -> list[str]:
             listed = ", ".join(empty[:5]) + (", ..." if len(empty) > 5 else "")
             warnings.append(f"benchmark '{benchmark}': {len(empty)} of {len(of_benchmark)} subjects give no question to this sample ({listed})")
     return warnings
+
+
+def _cluster_warnings(protocol: Protocol) -> list[str]:
+    """Say that forecasts of power take questions as independent, which clusters are not."""
+    return [
+        f"benchmark '{benchmark.id}': its questions come in {len(set(benchmark.cluster_labels()))} clusters, and the gaps forecast here take questions "
+        "as independent; with clusters, larger gaps stay open"
+        for benchmark in protocol.benchmarks
+        if benchmark.clusters
+    ]

@@ -40,10 +40,11 @@ class Comparisons:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What the first page says was found."""
+    """What the first page says was found; `bounded` are differences that a bound decides on, and no test of their own."""
 
     levels: tuple[Level, ...]
     comparisons: tuple[Comparisons, ...]
+    bounded: tuple[Placed[Estimate], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ def placed_estimates(dossier: Dossier) -> tuple[Placed[Estimate], ...]:
 def overview(dossier: Dossier) -> Overview:
     """Return the range of every metric per benchmark, and which comparisons are separated."""
     defined = [placed for placed in placed_estimates(dossier) if placed.item.value is not None and placed.item.subject is None]
-    levels = [placed for placed in defined if placed.item.unit == "proportion"]
+    sure = [placed for placed in defined if placed.item.confidence_level is not None and len(placed.item.models) == 1]
+    levels = [placed for placed in sure if placed.item.unit == "proportion"]
     differences = [placed for placed in defined if placed.item.separated is not None]
     return Overview(
         levels=tuple(
@@ -88,6 +90,7 @@ def overview(dossier: Dossier) -> Overview:
         comparisons=tuple(
             _comparisons(list(group)) for _, group in groupby(differences, key=lambda placed: (placed.item.analysis, placed.item.benchmark))
         ),
+        bounded=tuple(placed for placed in defined if placed.item.sides != "two" and placed.item.low is not None),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,7 +63,11 @@ class ResponsePatterns:
             raise ValueError(f"scores must lie in [0, 1]; got {values.min()} to {values.max()}")
         places = np.zeros(values.shape[1], dtype=np.int64) if strata is None else np.unique(np.asarray(strata), return_inverse=True)[1]
         denominator = _denominator(values)
-        marked = np.vstack([places, np.rint(values * denominator)]).T.astype(np.int64)
+        # Model by model: whole copies of a large matrix of scores would be the most memory that redraws need.
+        marked = np.empty((values.shape[1], values.shape[0] + 1), dtype=np.int64)
+        marked[:, 0] = places
+        for model, row in enumerate(values, start=1):
+            marked[:, model] = np.rint(row * denominator)
         rows, counts = _distinct(marked, np.ones(len(marked), dtype=np.int64))
         return cls(rows[:, 1:], counts, rows[:, 0], _shares(places, weights), denominator)
 
@@ -92,15 +97,26 @@ class ResponsePatterns:
 
 def _distinct(rows: IntArray, times: IntArray) -> tuple[IntArray, IntArray]:
     """Return the distinct rows of whole, non-negative numbers in ascending order, and how often each occurs."""
+    codes = _codes(rows)
+    order = np.lexsort(codes[::-1])
+    ranked = codes[:, order]
+    starts = np.append(0, 1 + np.flatnonzero(np.any(ranked[:, 1:] != ranked[:, :-1], axis=0)))
+    return rows[order[starts]], np.add.reduceat(times[order], starts)
+
+
+def _codes(rows: IntArray) -> IntArray:
+    """Return few numbers per row, of shape (B, R), which together order as the rows do and are far quicker to sort."""
     radix = rows.max(axis=0) + 1
-    if np.sum(np.log2(radix)) < 62.0:
-        # One number per row, which orders as the rows do, is far quicker to sort.
-        codes = rows @ np.append(np.cumprod(radix[:0:-1])[::-1], 1)
-        _, place, which = np.unique(codes, return_index=True, return_inverse=True)
-        distinct = rows[place]
-    else:
-        distinct, which = np.unique(rows, axis=0, return_inverse=True)
-    return distinct, np.bincount(which.ravel(), weights=times).astype(np.int64)
+    blocks, room = [[0]], math.log2(radix[0])
+    for column in range(1, radix.size):
+        bits = math.log2(radix[column])
+        if room + bits < 62.0:
+            blocks[-1].append(column)
+            room += bits
+        else:
+            blocks.append([column])
+            room = bits
+    return np.stack([rows[:, block] @ np.append(np.cumprod(radix[block][:0:-1])[::-1], 1) for block in blocks])
 
 
 def _denominator(scores: FloatArray) -> int:

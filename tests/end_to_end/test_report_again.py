@@ -18,17 +18,6 @@ def statement_of(folder: Path) -> Any:
     return json.loads(base64.b64decode(json.loads((folder / "manifest.dsse.json").read_bytes())["payload"]))
 
 
-def test_a_report_made_again_has_the_same_page_and_the_same_pdf_before_its_signature(scored: Run, copied: Path, evalspec: Command) -> None:
-    page, pdf = (copied / "report.html").read_bytes(), (copied / "report.pdf").read_bytes()
-    length = statement_of(copied)["predicate"]["pdf"]["unsignedPrefixBytes"]
-    spoken = evalspec("report", copied, "--key", scored.key, cwd=scored.workplace)
-    assert spoken.code == 0, spoken.err
-    assert (copied / "report.html").read_bytes() == page
-    assert statement_of(copied)["predicate"]["pdf"]["unsignedPrefixBytes"] == length
-    assert (copied / "report.pdf").read_bytes()[:length] == pdf[:length]
-    assert evalspec("verify", copied, "--trust", scored.trust, cwd=scored.workplace).code == 0
-
-
 def test_the_report_of_a_study_file_is_found_by_its_name(recorded: Run, evalspec: Command) -> None:
     spoken = evalspec("report", "study.yaml", "--key", recorded.key, "--no-pdf", "--json", cwd=recorded.workplace)
     assert (spoken.code, spoken.content["folder"], spoken.content["verdict"]) == (0, "reports/study", "passed")
@@ -59,30 +48,38 @@ def without_pango(tmp_path: Path) -> dict[str, str]:
     return {"LD_LIBRARY_PATH": str(hiding)}
 
 
-def test_without_pango_everything_else_is_written_and_signed_and_the_error_says_how_to_go_on(
-    recorded: Run, tmp_path: Path, process: Command, evalspec: Command, without_pango: dict[str, str]
+def test_without_pango_everything_else_is_written_and_signed_and_with_it_the_report_is_made_again_to_the_same_bytes(
+    scored: Run, copied: Path, process: Command, evalspec: Command, without_pango: dict[str, str]
 ) -> None:
-    out = tmp_path / "out"
-    spoken = process("run", "study.yaml", "--key", "signer.p12", "--out", out, "--quiet", cwd=recorded.workplace, env=without_pango)
-    assert spoken.code == 3
-    assert "the PDF report needs the Pango library, which is not installed" in spoken.err
-    assert "sudo apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0" in spoken.err
-    assert "brew install pango" in spoken.err
-    assert "evalspec report" in spoken.err
-    assert "verdict: passed" in spoken.out
-    assert {path.name for path in out.iterdir()} >= {"report.html", "findings.json", "manifest.dsse.json"}
-    assert not (out / "report.pdf").exists()
-    checked = evalspec("verify", out, "--trust", recorded.trust, cwd=tmp_path)
+    page, pdf = (copied / "report.html").read_bytes(), (copied / "report.pdf").read_bytes()
+    length = statement_of(copied)["predicate"]["pdf"]["unsignedPrefixBytes"]
+
+    failed = process("report", copied, "--key", scored.key, "--quiet", cwd=scored.workplace, env=without_pango)
+    assert failed.code == 3
+    assert "the PDF report needs the Pango library, which is not installed" in failed.err
+    assert "sudo apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0" in failed.err
+    assert "brew install pango" in failed.err
+    assert "evalspec report" in failed.err
+    assert "verdict: passed" in failed.out
+    assert (copied / "report.html").read_bytes() == page
+    assert not (copied / "report.pdf").exists()
+    checked = evalspec("verify", copied, "--trust", scored.trust, cwd=scored.workplace)
     assert (checked.code, "note: this report has no PDF: the PDF report needs the Pango library" in checked.out) == (0, True)
-    assert evalspec("report", out, "--key", recorded.key, cwd=tmp_path).code == 0
-    assert evalspec("verify", out / "report.pdf", "--trust", recorded.trust, cwd=tmp_path).code == 0
+
+    spoken = evalspec("report", copied, "--key", scored.key, cwd=scored.workplace)
+    assert spoken.code == 0, spoken.err
+    assert (copied / "report.html").read_bytes() == page
+    assert statement_of(copied)["predicate"]["pdf"]["unsignedPrefixBytes"] == length
+    assert (copied / "report.pdf").read_bytes()[:length] == pdf[:length]
+    assert evalspec("verify", copied, "--trust", scored.trust, cwd=scored.workplace).code == 0
 
 
-def test_without_pango_json_is_still_one_object_and_doctor_names_what_is_missing(
-    recorded: Run, tmp_path: Path, process: Command, without_pango: dict[str, str]
-) -> None:
+def test_without_pango_json_is_still_one_object(recorded: Run, process: Command, without_pango: dict[str, str]) -> None:
     spoken = process("report", recorded.folder, "--key", "signer.p12", "--json", cwd=recorded.workplace, env=without_pango)
     assert (spoken.code, spoken.content["verdict"], spoken.content["error"]) == (3, "passed", "MissingLibrary")
+
+
+def test_doctor_names_pango_and_how_it_is_got(tmp_path: Path, process: Command, without_pango: dict[str, str]) -> None:
     found = process("doctor", "--json", cwd=tmp_path, env=without_pango)
     pango = next(entry for entry in found.content["examined"] if entry["name"] == "pango")
     assert (found.code, found.content["complete"], pango["present"]) == (3, False, False)

@@ -93,15 +93,16 @@ def short(name: str) -> str:
     return name[-64:].lstrip("._-")
 
 
-@pytest.fixture
-def replay(tmp_path: Path) -> Callable[..., Done]:
+@pytest.fixture(scope="session")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
     """Write a study of recorded answers beside its questions, and run it through the command line."""
 
-    def run(matrix: Matrix, *, title: str, design: str, analyses: Sequence[str], models: Sequence[str] | None = None, thresholds: str = "") -> Done:
+    def run(matrix: Matrix, *, title: str, design: str, analyses: Sequence[str], thresholds: str = "") -> Done:
+        tmp_path = tmp_path_factory.mktemp("study")
         shutil.copy2(matrix.file, tmp_path / matrix.file.name)
         (tmp_path / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in _questions(matrix)))
         listed = "\n".join(
-            f"  - {{id: {short(name)}, source: {{responses: {matrix.file.name}, model: {json.dumps(name)}}}}}" for name in models or matrix.models
+            f"  - {{id: {short(name)}, source: {{responses: {matrix.file.name}, model: {json.dumps(name)}}}}}" for name in matrix.models
         )
         lines = "\n".join(f"  - {line}" for line in analyses)
         placed = "\n".join(f"    {line}" for line in design.splitlines())

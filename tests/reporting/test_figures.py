@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalspec.protocols import Axes
+from evalspec.protocols import Axes, Point
 from evalspec.reporting.figures import Chart, Width, nice_ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -91,3 +91,77 @@ def test_ticks_are_few_round_and_enclose_the_numbers(first: float, second: float
     assert 1 <= len(ticks) <= 6
     assert ticks[0] <= low + 1e-9
     assert high - 1e-9 <= ticks[-1]
+
+
+def stability_chart(points: int = 4) -> Chart:
+    chart = Chart()
+    axes: Axes = chart
+    axes.caption("How often the first model stays first & the order holds.")
+    axes.scale("frequency")
+    axes.across("questions in a draw", logarithmic=True)
+    axes.reference(0.5, "as often as not")
+    for group in ("everyday", "triples"):
+        steps = [Point(30.0 * 2**step, 0.4 + 0.1 * step / points, 0.38 + 0.1 * step / points, 0.42 + 0.1 * step / points) for step in range(points)]
+        axes.curve("the first stays first", steps, group=group)
+        axes.curve("the first 3 keep their order", [Point(point.x, point.y / 2) for point in steps], group=group, muted=True)
+    return chart
+
+
+def inside(svg: str) -> bool:
+    root = ET.fromstring(svg)
+    _, _, right, bottom = (float(number) for number in root.attrib["viewBox"].split())
+    places = [tuple(map(float, pair.split(","))) for element in root.iter() for pair in element.get("points", "").split()]
+    places += [(float(element.get("x", 0)), float(element.get("y", 0))) for element in root.iter()]
+    return all(0 <= x <= right and 0 <= y <= bottom for x, y in places)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_curves_have_a_panel_per_group_and_say_which_line_is_which(width: Width) -> None:
+    svg = stability_chart().draw(width).svg
+    assert ET.fromstring(svg)[0].text == "How often the first model stays first & the order holds."
+    shown = texts(svg)
+    assert shown.count("the first stays first") == 2
+    assert {"everyday", "triples", "frequency", "questions in a draw", "as often as not", "30", "240"} <= set(shown)
+    assert svg.count("<polyline") == 4
+    assert svg.count("<polygon") == 2
+    assert svg.count('stroke-dasharray="7 4"') == 4  # the muted lines and their keys
+    assert inside(svg)
+
+
+@pytest.mark.parametrize("points", [1, 40])
+def test_a_curve_of_one_point_or_of_many_is_drawn_with_ticks_that_do_not_touch(points: int) -> None:
+    svg = stability_chart(points).draw("narrow").svg
+    assert inside(svg)
+    assert svg.count("<polyline") == (0 if points == 1 else 4)
+
+
+def test_the_points_drawn_are_kept_beside_the_drawing() -> None:
+    drawn = stability_chart().draw("wide").drawn
+    assert drawn["curves"][0]["points"][0] == {"x": 30.0, "y": 0.4, "low": 0.38, "high": 0.42}
+    assert (drawn["axis"], drawn["across"]) == ("frequency", "questions in a draw")
+
+
+def test_rows_and_curves_do_not_mix_and_a_curve_without_points_is_none() -> None:
+    chart = stability_chart()
+    chart.interval("a", 0.5, 0.4, 0.6)
+    with pytest.raises(ValueError, match="not both"):
+        chart.draw("wide")
+    empty = Chart()
+    empty.curve("nothing", [])
+    assert empty.empty
+
+
+def test_an_axis_of_whole_numbers_has_no_ticks_between_them() -> None:
+    chart = Chart()
+    chart.scale("rank", percent=False, whole=True)
+    chart.interval("a", 1, 1, 2)
+    assert {"1", "2"} <= set(texts(chart.draw("wide").svg))
+    assert not any("." in text for text in texts(chart.draw("wide").svg))
+
+
+@given(st.integers(1, 500), st.integers(0, 500))
+def test_whole_ticks_are_whole_few_and_enclose_the_numbers(low: int, span: int) -> None:
+    ticks = nice_ticks(low, low + span, most=9, whole=True)
+    assert all(tick == int(tick) for tick in ticks)
+    assert len(ticks) <= 9
+    assert ticks[0] <= low <= low + span <= ticks[-1]
