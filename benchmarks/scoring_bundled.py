@@ -17,8 +17,9 @@ def main() -> None:
     from evalspec.artifacts.protocol import BatchRule
     from evalspec.artifacts.study import LetterScoring
     from evalspec.artifacts.work import AskedQuestion, BenchmarkWork
+    from evalspec.scoring.arithmetic import settle_arithmetic
     from evalspec.scoring.batching import plan_batches
-    from evalspec.scoring.causal_lm import load, settle_arithmetic
+    from evalspec.scoring.causal_lm import load
     from evalspec.scoring.tokens import encode_work
 
     settle_arithmetic(1)

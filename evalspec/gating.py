@@ -40,7 +40,8 @@ TEST_WRONG = "the adjusted test separates the two models in the other direction"
 TEST_OPEN = "the adjusted test does not separate the two models"
 CORRECTED = "it would pass as the only check, and does not after the correction for the number of checks"
 
-ONE_LOOK = (
+ONE_LOOK = "one look was assumed: deciding again on more questions is another look, and its error is not controlled"
+SINGLE_LOOK = (
     "one look was assumed: deciding again on more questions is another look, whose error is controlled only if the study declares planned looks "
     "or the e-value before the first one"
 )
@@ -181,8 +182,8 @@ def _advised(result: CheckResult, forecast: GateForecast | None) -> CheckResult:
     advice = ONE_LOOK
     if observed is not None and observed.anytime:
         advice = ANY_LOOK
-    elif observed is not None and observed.look is not None:
-        advice = LAST_LOOK if observed.look == observed.looks else PLANNED_LOOK
+    elif observed is not None and observed.looks is not None:
+        advice = SINGLE_LOOK if observed.looks == 1 else LAST_LOOK if observed.look == observed.looks else PLANNED_LOOK
     return result.model_copy(update={"forecast": forecast, "advice": advice})
 
 

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from evalspec import __version__, surroundings
@@ -31,8 +32,9 @@ from evalspec.protocols import CheckTest, Comparison, Executor
 from evalspec.scoring.checkpoint import plan_tokens
 from evalspec.scoring.executors.local import LocalExecutor
 from evalspec.scoring.journal import FileJournal
-from evalspec.scoring.replay import identify_record
+from evalspec.scoring.replay import ReadTable, identify_record
 from evalspec.scoring.speeds import expected_pace, read_speeds
+from evalspec.scoring.tables import RecordedTable
 from evalspec.sealing import Seal
 from evalspec.settings import Settings
 from evalspec.signing.commitments import commit
@@ -66,11 +68,11 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
     """Return every model of a study with its digests; raises InputError with the faults of all models at once."""
     remembered = settings.cache / DIGESTS
     digests = RememberedDigests.from_json(remembered.read_bytes()) if remembered.is_file() else RememberedDigests()
-    before, models = dict(digests.known), {}
+    before, models, read = dict(digests.known), {}, cache(RecordedTable.read)
     faults: list[Diagnostic] = []
     for model in compiled.study.models:
         try:
-            models[model.id] = _resolve(model, compiled, settings, digests)
+            models[model.id] = _resolve(model, compiled, settings, digests, read)
         except InputError as error:
             faults += error.diagnostics
     if faults:
@@ -169,11 +171,12 @@ def claim(study: Study, protocol: Protocol, verdict: Verdict, record: Ledger) ->
     )
 
 
-def _resolve(model: Model, compiled: CompiledStudy, settings: Settings, digests: RememberedDigests) -> ResolvedModel:
+def _resolve(model: Model, compiled: CompiledStudy, settings: Settings, digests: RememberedDigests, read: ReadTable) -> ResolvedModel:
     if isinstance(model.source, RecordedResponses):
         path = resolve_inside(model.source.responses, folder=compiled.folder, root=compiled.root)
         name = model.source.model or model.id
-        return ResolvedModel(identify_record(path, name=name, origin=model.source.responses, sha256=model.source.sha256), path, None)
+        source = model.source
+        return ResolvedModel(identify_record(path, name=name, origin=source.responses, sha256=source.sha256, read=read), path, None)
     checkpoint = find_checkpoint(model.source, folder=compiled.folder, root=compiled.root, hub_cache=settings.hub_cache)
     need = memory_need(checkpoint, model=model.id, precision=model.precision, token_budget=settings.token_budget)
     return ResolvedModel(identify(checkpoint, digest=digests), checkpoint.path, need)

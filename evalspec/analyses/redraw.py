@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GRID = (30, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 LEVEL = 0.95
-SHOWN_FROM = 0.001
+SHOWN_FROM = 0.01
 
 Size = Annotated[PositiveInt, Field(le=1_000_000)]
 
@@ -97,7 +97,15 @@ def compute(responses: Responses, options: RedrawOptions, context: Context) -> R
             continue
         pools.append(found.pool)
         rows += _rows(found, options, context)
-    return RedrawResult(replacement=options.replacement, draws=options.draws, top=options.top, level=LEVEL, shown_from=SHOWN_FROM, pools=tuple(pools), rows=tuple(rows))
+    return RedrawResult(
+        replacement=options.replacement,
+        draws=options.draws,
+        top=options.top,
+        level=LEVEL,
+        shown_from=SHOWN_FROM,
+        pools=tuple(pools),
+        rows=tuple(rows),
+    )
 
 
 def estimates(_result: RedrawResult) -> tuple[Estimate, ...]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evalspec.statistics.differences import PairedCounts
 
 LEVEL = 0.95
-SHOWN_FROM = 0.001
+SHOWN_FROM = 0.01
 TOO_FEW = "a half of the questions needs at least one question, of every subject where subjects are strata"
 NO_LEAD = "the half that chooses shows no lead on average"
 

@@ -31,6 +31,7 @@ ONE_MODEL = "a ranking needs at least two models"
 NO_COMMON = "fewer than two questions have a score from every model"
 MOST_DRAWN = 100
 MOST_MAX_T = 100
+MOST_LETTERED = 100
 TOO_MANY = f"max_t draws the statistics of all pairs, which is done for up to {MOST_MAX_T} models; holm has no such limit"
 
 
@@ -50,7 +51,7 @@ class TiersOptions(Artifact):
 class TierRow(Artifact):
     """One model: its score, its observed rank (models with one score share the better rank), the ranks it may hold, and its letters.
 
-    `alike` names the models that have this one's score on every question.
+    `alike` names the models that have this one's score on every question. Letters are left out among too many models.
     """
 
     benchmark: Identifier
@@ -86,6 +87,7 @@ class TiersResult(Artifact):
     alpha: float
     draws: int | None
     family_size: int
+    most_lettered: int
     benchmarks: tuple[TierBenchmark, ...]
     rows: tuple[TierRow, ...]
 
@@ -145,6 +147,7 @@ def compute(responses: Responses, options: TiersOptions, context: Context) -> Ti
         alpha=options.alpha,
         draws=options.draws if options.method == "max_t" else None,
         family_size=sum(entry.comparisons for entry in about),
+        most_lettered=MOST_LETTERED,
         benchmarks=tuple(about),
         rows=tuple(rows),
     )
@@ -273,7 +276,9 @@ def _rows(field: _Field, better: Separated) -> Iterator[TierRow]:
     models = list(kind_of)
     places = [kind_of[model] for model in models]
     ranks = rank_intervals(better[places][:, places])
-    letters = compact_letters(len(field.kinds), [(int(first), int(second)) for first, second in np.argwhere(better)])
+    lettered = len(models) <= MOST_LETTERED
+    apart = [(int(first), int(second)) for first, second in np.argwhere(better)] if lettered else []
+    letters = compact_letters(len(field.kinds), apart) if lettered else ((),) * len(field.kinds)
     means = field.scores[:, field.complete].mean(axis=1)
     for row, model in enumerate(models):
         kind = field.kinds[kind_of[model]]

@@ -25,7 +25,8 @@ class Estimate(Artifact):
     `models` holds one model, or (first, second) for a difference first - second. `value` is None exactly when `undefined` says why.
     `separated` is the decision of the analysis's own, family-adjusted test; None when there is no test. `sides` says for what
     `confidence_level` holds: `two` for the interval, `lower` or `upper` for each bound by itself, the named one being the claim.
-    `look` of `looks` planned ones is set where alpha is spent over several; `anytime` marks bounds that hold however often one looks.
+    `look` of `looks` planned ones is set where an analysis can spend alpha over several; `anytime` marks bounds that hold however often one
+    looks.
     `stricter` holds the bounds at error rates divided by 2, 3 and so on, where checks are corrected for their number.
     """
 

@@ -13,7 +13,12 @@ from evalspec.language.scalars import quoted
 LIMITS = {"at_least": "low", "above": "low", "at_most": "high", "below": "high"}
 """The four limits, each with the bound of the interval that must clear it."""
 
-SCALES = {"accuracy": (0.0, 1.0), DIFFERENCE: (-1.0, 1.0)}
+SCALES = {"accuracy": (0.0, 1.0), "always_right": (0.0, 1.0), "worst_question": (0.0, 1.0), DIFFERENCE: (-1.0, 1.0)}
+WITHOUT_INTERVAL = ("worst_question",)
+"""Metrics that are values alone."""
+
+DESCRIPTIVE, BY_SUBJECT = "sensitivity", "subgroups"
+"""The kind that decides nothing, and the kind whose every estimate is of one subject."""
 
 
 def checks(draft: Draft) -> Iterator[Fault]:
@@ -103,5 +108,18 @@ def _subject(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
             yield Fault((*pointer, "subject"), message, "add groups: {subject: strata} to the benchmark")
 
 
+def _decidable(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    """Yield a fault where an analysis decides nothing, a value has no interval, or the subject of an estimate by subject is not named."""
+    entry = draft.find("analysis", check.get("analysis"))
+    kind, metric, name = (entry or {}).get("kind"), check.get("metric"), name_of(pointer, draft.written)
+    if kind == DESCRIPTIVE:
+        message = f"{name} rests on {quoted(str(check['analysis']))}, which describes how much hangs on the rules and decides nothing"
+        yield Fault((*pointer, "analysis"), message, "name the analysis that decides; what becomes of its checks under each rule is shown anyway")
+    if kind == BY_SUBJECT and check.get("subject") is None:
+        yield Fault((*pointer, "metric"), f"{name} names no subject, and {quoted(str(check['analysis']))} speaks of single ones", "add subject")
+    if metric in WITHOUT_INTERVAL and check.get("bound") != "value":
+        yield Fault((*pointer, "metric"), f"{name} is about {metric}, which has no interval", "add bound: value, which has no error control")
+
+
 Rule = Callable[[Draft, Pointer, Entry], Iterator[Fault]]
-RULES: tuple[Rule, ...] = (_metric, _one_limit, _bound_fits, _scale, _baseline, _benchmark, _subject)
+RULES: tuple[Rule, ...] = (_metric, _one_limit, _bound_fits, _scale, _baseline, _benchmark, _subject, _decidable)

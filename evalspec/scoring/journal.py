@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -66,7 +67,7 @@ class JobWriter:
         line, self._tip = sealed_line(record, self._tip)
         written = os.write(self._file, line)
         if written != len(line):
-            raise OSError(f"only {written} of {len(line)} bytes could be written to {self._path.name}")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
         os.fsync(self._file)
 
     def start_over(self) -> None:

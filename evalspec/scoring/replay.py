@@ -7,7 +7,7 @@ a column per model. Conventional column names are in `ID`, `MODEL`, `SCORE`, `CH
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -27,12 +27,15 @@ SCORE = ("score", "correct")
 CHOICE = ("choice", "prediction")
 
 
-def identify_record(path: Path, *, name: str, origin: str, sha256: str | None = None) -> RecordIdentity:
+ReadTable = Callable[[Path], RecordedTable]
+
+
+def identify_record(path: Path, *, name: str, origin: str, sha256: str | None = None, read: ReadTable = RecordedTable.read) -> RecordIdentity:
     """Return which table a model's responses come from, `name` being the table's name for the model.
 
-    Raises InputError when the file is not the declared one or does not know the model.
+    `read` can remember tables, of which many models share one. Raises InputError when the file is not the declared one or does not know the model.
     """
-    table = RecordedTable.read(path)
+    table = read(path)
     if sha256 is not None and table.sha256 != sha256:
         raise InputError(
             f"'{path.name}' has SHA-256 {table.sha256}; the study declares {sha256}", hint="the file has changed, or the digest is another file's"

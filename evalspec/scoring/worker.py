@@ -182,6 +182,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failed = True
             for diagnostic in error.diagnostics:
                 _print_event(WorkerEvent(kind="failed", model=order.model, message=diagnostic.message, hint=diagnostic.hint))
+        except OSError as error:
+            failed = True
+            message = f"scoring of '{order.model}' stopped: {error.filename or options.journal}: {error.strerror or error}"
+            hint = "make room or mend the permissions; what was scored is kept, and the same command goes on from there"
+            _print_event(WorkerEvent(kind="failed", model=order.model, message=message, hint=hint))
     return FAILED if failed else 0
 
 

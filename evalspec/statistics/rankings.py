@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evalspec.statistics.arguments import FloatArray, IntArray, require_count
+from evalspec.statistics.arguments import FloatArray, require_count
+from evalspec.statistics.packed_scores import Totals
 from evalspec.statistics.proportions import Interval, effective_limits
 from evalspec.statistics.redrawn_totals import RedrawnTotals, RedrawPlan, contenders, halved_totals, redrawn_totals, taken_per_stratum
 from evalspec.statistics.response_patterns import ResponsePatterns
@@ -30,10 +30,6 @@ __all__ = [
     "redraw_rankings",
     "simulated_split_halves",
 ]
-
-
-Totals = NDArray[np.signedinteger]
-"""Whole-number totals of R samples, (M, R)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +155,19 @@ def _redrawn(
     first, in_order = np.zeros((len(plans), responses.patterns.shape[1])), np.zeros(len(plans))
     for batch in redrawn_totals(responses.among(kept), plans, rng):
         for number, drawn in enumerate(batch):
-            totals = _compact(drawn.totals)
-            first[number, list(kept)] += _top_share(totals).sum(axis=1)
-            in_order[number] += float(order_share(totals, places).sum())
+            first[number, list(kept)] += _first_places(drawn.totals)
+            in_order[number] += float(order_share(drawn.totals, places).sum())
     draws = plans[0].draws
     # Sums of shared ties can exceed their number in the last bit.
     frequencies, kept_order = np.minimum(first / draws, 1.0), np.minimum(in_order / draws, 1.0)
     return [RedrawnRanking(tuple(shares), held, draws) for shares, held in zip(frequencies.tolist(), kept_order.tolist(), strict=True)]
 
 
-def _compact(totals: IntArray) -> Totals:
-    """Store totals in fewer bytes where they fit: comparing them is quicker then."""
-    return totals.astype(np.min_scalar_type(-int(np.abs(totals).max()) - 1))
+def _first_places(totals: Totals) -> FloatArray:
+    """Sum over samples each model's chance to be first when ties are broken at random, (M,)."""
+    top = totals == totals.max(axis=0)
+    share = 1.0 / top.sum(axis=0, dtype=np.int32)
+    return np.array([share[wins].sum() for wins in top])
 
 
 def order_share(totals: Totals, order: Sequence[int]) -> FloatArray:

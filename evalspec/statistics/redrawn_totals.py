@@ -13,8 +13,10 @@ from typing import Literal
 import numpy as np
 
 from evalspec.statistics.arguments import FloatArray, IntArray, require_count
-from evalspec.statistics.fast_draws import Urn, draw_with_replacement
+from evalspec.statistics.fast_draws import draw_with_replacement
+from evalspec.statistics.packed_scores import Totals, Urn
 from evalspec.statistics.response_patterns import ResponsePatterns
+from evalspec.statistics.subset_draws import draw_without_replacement
 
 Replacement = Literal["with", "without"]
 
@@ -52,7 +54,7 @@ class RedrawPlan:
 class RedrawnTotals:
     """Totals of R samples, (M, R), and how many of their units make a score of 1."""
 
-    totals: IntArray
+    totals: Totals
     units: float
 
 
@@ -106,9 +108,8 @@ def redrawn_totals(responses: ResponsePatterns, plans: Sequence[RedrawPlan], rng
     Examples
     --------
     >>> twins = ResponsePatterns.from_scores([[1, 0, 1], [0, 0, 0]])
-    >>> next(redrawn_totals(twins, [RedrawPlan(3, 2, "without")], np.random.default_rng(1)))[0].totals
-    array([[2, 2],
-           [0, 0]])
+    >>> next(redrawn_totals(twins, [RedrawPlan(3, 2, "without")], np.random.default_rng(1)))[0].totals.tolist()
+    [[2, 2], [0, 0]]
     """
     taken = [taken_per_stratum(responses, plan) for plan in plans]
     urns = _urns(responses)
@@ -149,11 +150,11 @@ def _urns(responses: ResponsePatterns) -> list[Urn]:
     return [Urn(responses.patterns[which], responses.counts[which]) for which in inside]
 
 
-def _combined(responses: ResponsePatterns, parts: Sequence[IntArray], taken: IntArray) -> RedrawnTotals:
+def _combined(responses: ResponsePatterns, parts: Sequence[Totals], taken: IntArray) -> RedrawnTotals:
     """Add up the strata's totals by their weight: plainly where every question counts the same, on a grid where not."""
     factors = responses.shares / taken
     if float(np.ptp(factors)) <= 1e-12 * float(factors.max()):
-        return RedrawnTotals(np.asarray(sum(parts)), float(responses.denominator * taken.sum()))
+        return RedrawnTotals(parts[0] if len(parts) == 1 else np.asarray(sum(parts)), float(responses.denominator * taken.sum()))
     scores = np.asarray(sum(factor * part for factor, part in zip(factors, parts, strict=True)))
     return RedrawnTotals(np.rint(scores * (_GRID / responses.denominator)).astype(np.int64), _GRID)
 
@@ -193,27 +194,6 @@ def _bounds(responses: ResponsePatterns, taken: IntArray, anchor: int, others: I
     return np.asarray(np.exp(np.minimum(0.0, logs.sum(axis=1).min(axis=0))))
 
 
-def _drawn(urn: Urn, size: int, how: tuple[int, Replacement], rng: np.random.Generator) -> IntArray:
+def _drawn(urn: Urn, size: int, how: tuple[int, Replacement], rng: np.random.Generator) -> Totals:
     rows, replacement = how
     return draw_with_replacement(urn, size, rows, rng) if replacement == "with" else draw_without_replacement(urn, size, rows, rng)
-
-
-def draw_without_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generator) -> IntArray:
-    """Sum the scores of ``size`` different questions, for ``rows`` samples: shape (M, rows).
-
-    Examples
-    --------
-    >>> draw_without_replacement(Urn(np.array([[1, 0], [1, 1]]), np.array([3, 2])), 5, 1, np.random.default_rng(1))
-    array([[5],
-           [2]])
-    """
-    # One pattern after the other takes about as long as six questions drawn one after the other.
-    one_by_one = min(size, urn.questions - size) < 6 * urn.counts.size
-    step = max(1, _NUMBERS_AT_ONCE // urn.counts.size)
-    weights = urn.patterns.T.astype(np.float64)
-    parts = []
-    for start in range(0, rows, step):
-        many = min(step, rows - start)
-        times = rng.multivariate_hypergeometric(urn.counts, size, size=many, method="count" if one_by_one else "marginals")
-        parts.append(np.rint(weights @ times.T.astype(np.float64)).astype(np.int64))
-    return np.concatenate(parts, axis=1)

@@ -191,3 +191,8 @@ def test_the_report_explains_what_was_drawn() -> None:
     assert "Each of 3 subjects keeps its share" in again
     assert "no closed form" in again
     assert "too few" in again
+
+
+def test_a_frequency_of_one_is_printed_with_its_limit_and_not_with_an_error_of_zero() -> None:
+    text = rendered(ANALYSIS, responses_of([[1] * 40, [0] * 40]), {"kind": "redraw", "draws": 1000, "sizes": [40]})
+    assert "100.0 % not below 99.62 %" in text

@@ -150,12 +150,13 @@ def test_a_stricter_family_divides_its_error_rate() -> None:
     assert stricter(TiersOptions(kind="tiers"), 5).alpha == pytest.approx(0.01)
 
 
-def test_a_result_over_hundreds_of_models_is_drawn_for_the_first_ones() -> None:
+def test_among_very_many_models_the_first_ones_are_drawn_and_letters_are_left_out() -> None:
     chart = Chart()
     plot(computed(responses_of(ladder(120, questions=60))), chart)
     drawn = chart.draw("wide").drawn
     assert len(drawn["rows"]) == 100
     assert "first 100" in drawn["caption"]
+    assert "Letters are left out among more than 100 models" in rendered(ANALYSIS, responses_of(ladder(101, questions=20)), {"kind": "tiers"})
 
 
 @pytest.mark.parametrize("options", [{"alpha": 0.0}, {"alpha": 0.9}, {"method": "visual"}, {"draws": 5}])

@@ -25,7 +25,7 @@ def test_every_model_has_its_interval_on_all_questions(done: Any, gpqa: Any) -> 
     assert {row["n"] for row in rows} == {448}
     right = sorted(sum(int(row[model]) for row in gpqa.rows) for model in gpqa.models)
     assert sorted(row["successes"] for row in rows) == right
-    assert all(0.02 < row["standard_error"] < 0.03 for row in rows)
+    assert all(0.019 < row["standard_error"] < 0.025 for row in rows)  # accuracies of 0.2 to 0.5 on 448 questions
 
 
 def test_neighbours_by_score_are_not_separated_at_this_size(done: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-CHAT, RIVAL = "Qwen1.5-72B-Chat", "Meta-Llama-3_1-8B-Instruct"
+CHAT, RIVAL = "Qwen1.5-72B-Chat", "Meta-Llama-3_1-70B"
 
 
 @pytest.fixture(scope="module")
@@ -27,19 +27,23 @@ def done(pro: Any, replay: Callable[..., Any]) -> Any:
     )
 
 
+def offered(row: dict[str, str], model: str) -> bool:
+    """Return whether the recorded letter is one of the question's choices: some are not, and some are no letters."""
+    return len(row[model]) == 1 and row[model] in "ABCDEFGHIJ"[: int(row["n_options"])]
+
+
 def test_answers_that_could_not_be_extracted_are_missing_and_never_a_choice(done: Any, pro: Any) -> None:
     for summary in done.findings.summaries:
-        cells = [row[summary.model] for row in pro.rows]
-        expected = sum(cell in ("", "-") for cell in cells)
+        expected = sum(not offered(row, summary.model) for row in pro.rows)
         assert sum(summary.missing.values()) == expected
-        assert summary.answered == len(cells) - expected
+        assert summary.answered == len(pro.rows) - expected
 
 
-def test_how_missing_answers_count_moves_a_chat_model_by_more_than_its_interval(done: Any) -> None:
+def test_how_missing_answers_count_moves_a_chat_model_by_more_than_its_interval(done: Any, pro: Any) -> None:
     rows = {row["case"]: row for row in done.result("rules")["accuracies"] if row["model"] == CHAT}
     assert rows["missing_left_out"]["value"] - rows["missing_wrong"]["value"] > 0.08
     assert rows["missing_wrong"]["high"] < rows["missing_left_out"]["low"]
-    assert rows["missing_best"]["value"] - rows["missing_wrong"]["value"] == pytest.approx(2211 / 12032)
+    assert rows["missing_best"]["value"] - rows["missing_wrong"]["value"] == pytest.approx(sum(not offered(row, CHAT) for row in pro.rows) / 12032)
     signs = {row["case"]: row["difference"] > 0 for row in done.result("rules")["differences"]}
     assert (signs["missing_wrong"], signs["missing_best"]) == (False, True)  # which of the two is ahead hangs on the rule
 

@@ -112,3 +112,20 @@ def test_a_check_on_an_unknown_subject_names_one_like_it(compiled: Compile, chan
 
 def test_a_benchmark_whose_questions_are_not_here_is_passed_over(compiled: Compile, changed: Changed) -> None:
     check_against_questions(compiled(changed(("size: 1", "size: 2000"))), QuestionBank((questions("facts", biology=3),)))
+
+
+def test_clusters_need_a_label_of_every_question_and_more_than_one_cluster(compiled: Compile, changed: Changed) -> None:
+    declared = ("    scoring: {method: letter}", "    groups: {cluster: clusters}\n    scoring: {method: letter}")
+    (fault,) = found(compiled(changed(declared)), questions("facts", biology=3))
+    assert fault.message == 'benchmark "facts" declares its clusters as clusters, and 3 questions have no cluster'
+    subjects = (declared[0], declared[1].replace("cluster:", "subject:"))
+    (fault,) = found(compiled(changed(subjects)), questions("facts", biology=3))
+    assert "all its questions are in one" in fault.message
+    assert found(compiled(changed(subjects)), questions("facts", biology=3, history=2)) == ()
+
+
+def test_a_pool_that_is_asked_in_full_leaves_nothing_to_be_sure_about(compiled: Compile, changed: Changed) -> None:
+    text = changed(("size: 1}", "size: 5}\n    target: this_pool"))
+    (fault,) = found(compiled(text), questions("facts", biology=3), questions("riddles", logic=5))
+    assert "its sample takes them all" in fault.message
+    assert found(compiled(text), questions("facts", biology=3), questions("riddles", logic=9)) == ()

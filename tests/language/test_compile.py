@@ -28,7 +28,7 @@ def test_a_sound_study_compiles_with_its_defaults_filled_in(compiled: Compile, s
     assert isinstance(study.model("old").source, RecordedResponses)
     assert study.benchmark("facts").missing == "wrong"
     assert study.analysis("accuracy").benchmarks == ("facts", "riddles")
-    assert study.analysis("accuracy").options == {"kind": "intervals", "method": "wilson", "level": 0.95}
+    assert study.analysis("accuracy").options == {"kind": "intervals", "method": "wilson", "level": 0.95, "average": "micro"}
     assert study.analysis("pairs").benchmarks == ("facts",)
     assert study.analysis("pairs").planned
 

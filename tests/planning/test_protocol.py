@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Protocol
+from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Pool, Protocol
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
-from evalspec.artifacts.study import Benchmark, Groups, SampleIds, SampleStratified, Study
+from evalspec.artifacts.study import Benchmark, Groups, SampleIds, SampleSimple, SampleStratified, Study
 from evalspec.planning.protocol import build_protocol, list_questions
 from evalspec.planning.sampling import draw
 
@@ -94,3 +95,25 @@ def test_commitments_are_required_where_nothing_is_disclosed(
             identities={model.id: identity(model.id, 10) for model in made.models},
             batch_rule=BatchRule(),
         )
+
+
+def test_clusters_flags_and_the_pool_travel_with_the_questions(build: Callable[..., Protocol], benchmark: MakeBenchmark, questions: MakeSet) -> None:
+    plain = questions(a=4, b=6)
+    labelled = tuple(
+        replace(question, cluster=f"text {place // 2}", flags=("wrong key",) if place == 0 else ()) for place, question in enumerate(plain.questions)
+    )
+    question_set = replace(plain, questions=labelled)
+    clustered = build(benchmark(groups=Groups(cluster="clusters")), question_set).benchmark("b")
+    assert clustered.clusters == "cluster"
+    assert sorted(clustered.cluster_labels()) == sorted(question.cluster for question in labelled)
+    assert [question.flags for question in clustered.questions].count(("wrong key",)) == 1
+    assert build(benchmark(groups=Groups(subject="clusters")), question_set).benchmark("b").cluster_labels() == ("a",) * 4 + ("b",) * 6
+    pooled = build(benchmark(target="this_pool", sample=SampleSimple(method="simple", size=3)), question_set).benchmark("b")
+    assert (pooled.clusters, pooled.cluster_labels(), pooled.pool) == (None, (), Pool(size=10, subjects={"a": 4, "b": 6}))
+    assert labelled[0].digest() == plain.questions[0].digest()  # labels are said about a question: nothing is scored again for them
+
+
+def test_a_question_without_its_declared_cluster_is_an_error(build: Callable[..., Protocol], benchmark: MakeBenchmark, questions: MakeSet) -> None:
+    protocol = build(benchmark(groups=Groups(cluster="clusters")), questions(a=2, b=2))
+    with pytest.raises(ValueError, match="4 of its questions have none"):
+        protocol.benchmark("b").cluster_labels()

@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from evalspec.statistics.fast_draws import Urn, draw_with_replacement
+from evalspec.statistics.fast_draws import draw_with_replacement
+from evalspec.statistics.packed_scores import Urn
 from evalspec.statistics.rankings import RedrawPlan, ResponsePatterns, redraw_ranking, redraw_rankings
-from evalspec.statistics.redrawn_totals import MOST_QUESTIONS, allocate, contenders, draw_without_replacement, redrawn_totals
+from evalspec.statistics.redrawn_totals import MOST_QUESTIONS, allocate, contenders, redrawn_totals
 from evalspec.statistics.response_patterns import FINEST
+from evalspec.statistics.subset_draws import draw_without_replacement
 
 ROWS = 40_000
 
@@ -68,13 +70,16 @@ def test_drawing_without_replacement_is_hypergeometric(size: int, seed: int) -> 
     assert np.all(totals >= np.maximum(0, size - 12 + scores.sum(axis=1))[:, None])
 
 
-@pytest.mark.parametrize("size", [3, 60])
-def test_both_ways_of_drawing_without_replacement_have_the_finite_variance(size: int) -> None:
-    scores = np.vstack([np.arange(120) % 3 == 0, np.arange(120) % 2 == 0]).astype(np.float64)
+@pytest.mark.parametrize("size", [3, 30, 60, 100])
+@pytest.mark.parametrize("models", [2, 9])
+def test_both_ways_of_drawing_without_replacement_have_the_finite_variance(models: int, size: int) -> None:
+    # Two models show few patterns, which are counted; nine show many, so that questions are drawn.
+    scores = (np.random.default_rng(5).random((models, 120)) < 0.5).astype(np.float64)
     found = ResponsePatterns.from_scores(scores)
     totals = draw_without_replacement(Urn(found.patterns, found.counts), size, ROWS, np.random.default_rng(1))
     expected = covariance(scores) * size * (120 - size) / 119
-    assert np.cov(totals) == pytest.approx(expected, abs=5 * expected.max() * np.sqrt(2 / ROWS))
+    assert np.cov(totals) == pytest.approx(expected, abs=6 * expected.max() * np.sqrt(2 / ROWS))
+    assert totals.mean(axis=1) == pytest.approx(size * scores.mean(axis=1), abs=6 * np.sqrt(expected.max() / ROWS))
 
 
 def test_larger_draws_continue_smaller_ones_and_are_still_draws_of_their_size() -> None:

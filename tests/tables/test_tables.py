@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
+from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Pool, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
 from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses
 from evalspec.artifacts.study import LetterScoring, SampleAll
@@ -27,7 +27,10 @@ DISCLOSURES = {"open": "full", "listed": "ids", "hidden": "none"}
 
 def make_set(name: str) -> QuestionSet:
     choices = ("canary-choice", "other", "third")
-    questions = tuple(Question(f"{name}-q{n}", f"canary-stem {n}", choices, n % 3, "art" if n % 2 else None) for n in range(6))
+    questions = tuple(
+        Question(f"{name}-q{n}", f"canary-stem {n}", choices, n % 3, "art" if n % 2 else None, f"text {n // 2}", ("wrong key",) if n == 4 else ())
+        for n in range(6)
+    )
     return QuestionSet(name, questions, f"{name}.jsonl", "a" * 64)
 
 
@@ -47,9 +50,13 @@ def make_protocol() -> Protocol:
                 source_size=6,
                 sample=SampleAll(),
                 questions=tuple(
-                    DrawnQuestion(id=f"{n:064x}", sha256=f"{n:064x}", subject=question.subject)
-                    if question_set.benchmark == "hidden"
-                    else DrawnQuestion(id=question.id, sha256=question.digest(), subject=question.subject)
+                    DrawnQuestion(
+                        id=f"{n:064x}" if question_set.benchmark == "hidden" else question.id,
+                        sha256=f"{n:064x}" if question_set.benchmark == "hidden" else question.digest(),
+                        subject=question.subject,
+                        cluster=question.cluster,
+                        flags=question.flags,
+                    )
                     for n, question in enumerate(question_set.questions)
                 ),
                 missing="wrong",
@@ -91,7 +98,7 @@ def make_responses(protocol: Protocol) -> Responses:
 def assert_equal(left: Responses, right: Responses) -> None:
     assert (left.origins, left.protocol_sha256, len(left.benchmarks)) == (right.origins, right.protocol_sha256, len(right.benchmarks))
     for one, other in zip(left.benchmarks, right.benchmarks, strict=True):
-        for name in ("benchmark", "models", "questions", "subjects", "missing", "strata"):
+        for name in ("benchmark", "models", "questions", "subjects", "missing", "strata", "clusters", "flags", "sample", "pool"):
             assert getattr(one, name) == getattr(other, name)
         for name in ("weights", "scores", "reasons", "choices"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
@@ -119,6 +126,10 @@ def benchmark_responses(draw: st.DrawFn) -> BenchmarkResponses:
         logprobs=logprobs if draw(st.booleans()) else None,
         missing=draw(st.sampled_from(["error", "wrong", "complete_case"])),
         strata=draw(st.booleans()),
+        clusters=tuple(f"text {n // 2}" for n in range(q)) if draw(st.booleans()) else (),
+        flags=(("wrong key", "unclear"), *((),) * (q - 1)) if draw(st.booleans()) else (),
+        sample=draw(st.sampled_from(["all", "simple", "stratified", "ids"])),
+        pool=draw(st.sampled_from([None, Pool(size=90, subjects={"art": 40, "law": 50})])),
     )
 
 

@@ -1,0 +1,154 @@
+"""How often does a check pass wrongly when the truth lies exactly at its limit?  The error rate that a gate promises, measured where it is worst.
+
+Single checks are summed exactly over every possible table, so their rates carry no error. Corrected checks (`require: any`) and repeated looks
+are drawn at random through the gate's own arithmetic, and their rates carry a Monte Carlo error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.measuring import conclude
+from evalspec.statistics.floors import Floor
+from evalspec.statistics.one_sided import Method, passing
+from evalspec.statistics.one_sided_power import LimitTest, limit_power
+from evalspec.statistics.sequential import LookPlan, nominal_alpha
+
+ALPHA = 0.025
+SIZES = (50, 100, 200, 500, 1000, 2000)
+FLOORS = (0.25, 0.5, 0.7, 0.9, 0.97)
+MARGINS = (0.01, 0.02, 0.05)
+DISCORDANCES = (0.06, 0.1, 0.2, 0.3)
+PROVEN = ("clopper_pearson", "e_value", "e_value, looks")
+"""What is proven to keep alpha; the others are measured."""
+
+SLACK = 4.0
+"""Monte Carlo standard errors that a drawn rate may lie above alpha before it counts as above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """The chance of a false pass in one setting; `error` is its Monte Carlo standard error, 0 where it was summed."""
+
+    gate: str
+    setting: str
+    rate: float
+    error: float = 0.0
+
+    @property
+    def above(self) -> bool:
+        """Whether the rate lies above alpha by more than chance and rounding explain."""
+        return self.rate > ALPHA + SLACK * self.error + 1e-9
+
+
+def main() -> None:
+    """Print every rate, the largest and the mean of each kind, and whether what is proven holds."""
+    options = argparse.ArgumentParser()
+    options.add_argument("--draws", type=int, default=20_000)
+    options.add_argument("--rows", action="store_true", help="print each setting")
+    chosen = options.parse_args()
+    rates = [*floors(), *margins("score"), *margins("e_value"), *margins("exact"), *any_of(chosen.draws), *looks(chosen.draws)]
+    for rate in rates if chosen.rows else ():
+        print(json.dumps(asdict(rate)))
+    kinds = dict.fromkeys(rate.gate for rate in rates)
+    summary = {kind: _summary([rate for rate in rates if rate.gate == kind]) for kind in kinds}
+    figures = {"alpha": ALPHA, "false_pass": summary, "agree": not any(rate.above for rate in rates if rate.gate in PROVEN)}
+    conclude("boundary", "chance of a false pass with the truth at the limit", figures)
+
+
+def floors() -> Iterator[Rate]:
+    """Yield the chance of clearing a floor at which the truth lies, for each interval."""
+    for bound in ("clopper_pearson", "wilson", "jeffreys"):
+        for limit in FLOORS:
+            powers = Floor(limit, ALPHA, bound).power(np.array(SIZES), limit)
+            yield from (Rate(bound, f"n={n} floor={limit}", float(power)) for n, power in zip(SIZES, powers, strict=True))
+
+
+def margins(method: Method) -> Iterator[Rate]:
+    """Yield the chance of clearing a margin by which the candidate is truly worse."""
+    for n in SIZES if method != "exact" else SIZES[:4]:
+        for margin in MARGINS:
+            for discordance in DISCORDANCES:
+                rate = limit_power(n, discordance, -margin, LimitTest(-margin, ALPHA, method))
+                yield Rate(method, f"n={n} margin={margin} discordance={discordance}", rate)
+
+
+def any_of(draws: int) -> Iterator[Rate]:
+    """Yield the chance that any of several candidates, each worse by the margin, passes after Holm's correction; and uncorrected beside it."""
+    for candidates in (2, 5, 10):
+        for n, margin in ((500, 0.05), (2000, 0.02)):
+            levels = _pass_levels(draws, candidates, n, margin)
+            setting = f"{candidates} candidates, n={n} margin={margin}"
+            for gate, divisor in (("any, corrected", candidates), ("any, uncorrected", 1)):
+                rate = float(np.mean((levels >= divisor).any(axis=1)))
+                yield Rate(gate, setting, rate, math.sqrt(rate * (1 - rate) / draws))
+
+
+def looks(draws: int) -> Iterator[Rate]:
+    """Yield the chance that any of several looks passes: with alpha spent, with an e-value, and with the same alpha at each look."""
+    at = tuple(range(200, 2001, 200))
+    plan, margin, discordance = LookPlan(at), 0.02, 0.12
+    wins, losses = _accumulated(draws, at, margin, discordance)
+    for gate, method, levels in (
+        ("score, looks spent", "score", [nominal_alpha(plan, look, alpha=ALPHA) for look in range(1, len(at) + 1)]),
+        ("e_value, looks", "e_value", [ALPHA] * len(at)),
+        ("score, looks ignored", "score", [ALPHA] * len(at)),
+    ):
+        passed = np.zeros(draws, dtype=np.bool_)
+        for look, (n, level) in enumerate(zip(at, levels, strict=True)):
+            passed |= _passing(wins[:, look], losses[:, look], n, -margin, level, method)
+        rate = float(passed.mean())
+        yield Rate(gate, f"{len(at)} looks to n={at[-1]} margin={margin}", rate, math.sqrt(rate * (1 - rate) / draws))
+
+
+def _pass_levels(draws: int, candidates: int, n: int, margin: float) -> NDArray[np.int64]:
+    """Return, per draw and candidate, the largest divisor of alpha at which the candidate still passes; all share one baseline's answers."""
+    rng = np.random.default_rng(20261129)
+    right, discordance = 0.7, 0.2
+    lost, won = (discordance + margin) / 2 / right, (discordance - margin) / 2 / (1 - right)
+    of_baseline = rng.binomial(n, right, size=(draws, 1))
+    losses = rng.binomial(of_baseline, lost, size=(draws, candidates))
+    wins = rng.binomial(n - of_baseline, won, size=(draws, candidates))
+    levels = np.zeros((draws, candidates), dtype=np.int64)
+    for divisor in range(1, candidates + 1):
+        passed = _passing(wins.ravel(), losses.ravel(), n, -margin, ALPHA / divisor, "score").reshape(levels.shape)
+        levels = np.where(passed, divisor, levels)
+    return levels
+
+
+def _accumulated(draws: int, at: tuple[int, ...], margin: float, discordance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return wins and losses up to each look, shape (draws, looks)."""
+    rng = np.random.default_rng(20261130)
+    shares = [(discordance - margin) / 2, (discordance + margin) / 2, 1 - discordance]
+    steps = np.stack([rng.multinomial(late - early, shares, size=draws) for early, late in zip((0, *at), at, strict=False)], axis=1)
+    totals = steps.cumsum(axis=1)
+    return totals[:, :, 0], totals[:, :, 1]
+
+
+def _passing(wins: NDArray[np.int64], losses: NDArray[np.int64], n: int, limit: float, alpha: float, method: Method) -> NDArray[np.bool_]:
+    """Decide each distinct table once."""
+    tables, place = np.unique(np.stack([wins, losses]), axis=1, return_inverse=True)
+    return passing(tables[0], tables[1], n, limit, alpha=alpha, method=method)[place.ravel()]
+
+
+def _summary(rates: list[Rate]) -> dict[str, float | int | str]:
+    largest = max(rates, key=lambda rate: rate.rate)
+    return {
+        "settings": len(rates),
+        "largest": round(largest.rate, 5),
+        "largest_at": largest.setting,
+        "mean": round(float(np.mean([rate.rate for rate in rates])), 5),
+        "above_alpha": sum(rate.above for rate in rates),
+        "monte_carlo_error": round(largest.error, 5),
+    }
+
+
+if __name__ == "__main__":
+    main()
