@@ -69,7 +69,7 @@ def compile_text(text: bytes, file: str, catalogue: Catalogue, surroundings: Sur
     Raises StudyError with every fault, in file order.
     """
     source = read_source(text, file)
-    grammar = build_grammar(catalogue)
+    grammar = build_grammar(_asked_for(source, catalogue))
     found = version_faults(source) or tuple(_faults(source, grammar, catalogue, surroundings))
     refuse((*source.faults, *located(found, source)))
     study = study_of(text, source.content, grammar)
@@ -104,6 +104,14 @@ def _read(path: Path) -> bytes:
         raise StudyError(f"{quoted(str(path))} is a folder; a study is a file", hint=f"did you mean {quoted(str(path / 'study.yaml'))}?") from error
     except (OSError, ValueError) as error:
         raise StudyError(f"the study file {quoted(str(path))} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _asked_for(source: Source, catalogue: Catalogue) -> Catalogue:
+    """Return the analyses that a study names; all of them where it names one that does not exist, so that the hint knows every kind."""
+    entries = source.content.get("analyses") if isinstance(source.content, dict) else None
+    kinds = [entry.get("kind") if isinstance(entry, dict) else None for entry in entries] if isinstance(entries, list) else []
+    named = {kind: catalogue[kind] for kind in catalogue if kind in kinds}
+    return named if named and all(isinstance(kind, str) and kind in named for kind in kinds) else catalogue
 
 
 def _faults(source: Source, grammar: Grammar, catalogue: Catalogue, surroundings: Surroundings) -> Iterator[Fault]:

@@ -28,7 +28,7 @@ _LARGEST_MEAN = 100.0
 _ROWS = 1 << 15
 """Samples that are worked on together: enough that calls cost little, few enough for a processor's cache."""
 
-_FLOATS_AT_ONCE = 1 << 22
+_FLOATS_AT_ONCE = 1 << 19
 
 
 def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generator) -> Totals:

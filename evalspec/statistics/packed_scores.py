@@ -28,7 +28,7 @@ class Urn:
         """Number of questions."""
         return int(self.counts.sum())
 
-    def total_type(self, size: int) -> type[np.int32] | type[np.int64]:
+    def total_type(self, size: int) -> type[np.int32 | np.int64]:
         """Return the smaller type that holds the totals of samples of this size."""
         return np.int32 if size * max(1, int(self.patterns.max())) < 1 << 31 else np.int64
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalspec.analyses.catalogue import BUILT_IN
+from evalspec.analyses.catalogue import built_in
 from evalspec.errors import Diagnostic, StudyError
 from evalspec.language.compile import CompiledStudy, compile_text
 from evalspec.language.paths import Surroundings
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="session")
 def catalogue() -> Catalogue:
     """Our own analyses, whatever else is installed."""
-    return {analysis.kind: analysis for analysis in BUILT_IN}
+    return built_in()
 
 
 @pytest.fixture(scope="session")

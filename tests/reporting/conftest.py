@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evalspec.analyses.analyse import analyse
-from evalspec.analyses.catalogue import BUILT_IN
+from evalspec.analyses.catalogue import built_in
 from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.protocol import (
     BatchRule,
@@ -49,7 +49,7 @@ from evalspec.gating import gate
 from evalspec.reporting.compose import compose
 from evalspec.reporting.dossier import Dossier, SignerNote
 
-CATALOGUE = {analysis.kind: analysis for analysis in BUILT_IN}
+CATALOGUE = built_in()
 MODELS = ("demo-large", "demo-mid", "demo-small", "recorded")
 SHARES = {"demo-large": 0.81, "demo-mid": 0.78, "demo-small": 0.52, "recorded": 0.26}
 SUBJECTS = ("colours", "continents", "opposites", "plurals", "seasons", "tools")

@@ -196,9 +196,9 @@ def test_questions_hold_only_what_is_disclosed() -> None:
     rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(questions_to_parquet(make_protocol(), BANK))).to_pylist()
     filled = {row["benchmark"]: {name for name, cell in row.items() if cell is not None} for row in rows if row["subject"]}
     assert filled == {
-        "open": {"benchmark", "id", "subject", "sha256", "weight", "stem", "choices", "answer"},
-        "listed": {"benchmark", "id", "subject", "sha256", "weight"},
-        "hidden": {"benchmark", "id", "subject", "weight"},
+        "open": {"benchmark", "id", "subject", "sha256", "weight", "stem", "choices", "answer", "cluster"},
+        "listed": {"benchmark", "id", "subject", "sha256", "weight", "cluster"},
+        "hidden": {"benchmark", "id", "subject", "weight", "cluster"},
     }
 
 
