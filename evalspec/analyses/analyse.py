@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -86,7 +86,8 @@ def _finding(responses: Responses, protocol: Protocol, request: AnalysisRequest,
     checks = protocol.thresholds.checks if protocol.thresholds else ()
     context = Context(rng=random_stream(protocol.seed, request.id), planned=request.planned, checks=checks, judge=judge)
     result = analysis.compute(part, options, context)
-    found = [_placed(estimate, request, responses) for estimate in analysis.estimates(result)]
+    routes = {(origin.model, origin.benchmark): origin.route for origin in responses.origins}
+    found = [_placed(estimate, request, routes) for estimate in analysis.estimates(result)]
     if analysis.stricter is not None and protocol.thresholds and protocol.thresholds.require == "any" and _checked(request, checks):
         # The same random stream again for each error rate, so that only the rate tells the bounds apart.
         again = [
@@ -113,11 +114,11 @@ def _with_stricter(estimate: Estimate, others: Sequence[Estimate]) -> Estimate:
     return estimate.model_copy(update={"stricter": bounds})
 
 
-def _placed(estimate: Estimate, request: AnalysisRequest, responses: Responses) -> Estimate:
+def _placed(estimate: Estimate, request: AnalysisRequest, routes: Mapping[tuple[str, str], str]) -> Estimate:
     """Put the study's own analysis id, the basis of the numbers and the planned flag into an estimate."""
-    routes = {responses.origin(model, estimate.benchmark).route for model in estimate.models}
+    taken = {routes[model, estimate.benchmark] for model in estimate.models}
     measured = {"scored_here": "measured", "recorded": "replayed"}
-    basis = measured[routes.pop()] if len(routes) == 1 else "mixed"
+    basis = measured[taken.pop()] if len(taken) == 1 else "mixed"
     if estimate.basis == "predicted":
         basis = "predicted"
     return estimate.model_copy(update={"analysis": request.id, "basis": basis, "planned": request.planned})

@@ -8,8 +8,6 @@ their total, independent Poisson counts are multinomial, and single questions ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
@@ -23,12 +21,13 @@ _SLACK = 1.0
 _CELLS = 1 << 12
 """Cells of a table of Poisson counts; the probability that is left over beside whole cells is drawn exactly, in a second step."""
 
-_VALUES = 256
-_LARGEST_MEAN = 100.0
+_LARGEST_MEAN = 2000.0
+"""Poisson counts of larger means are drawn one by one."""
+
 _ROWS = 1 << 15
 """Samples that are worked on together: enough that calls cost little, few enough for a processor's cache."""
 
-_FLOATS_AT_ONCE = 1 << 19
+_NUMBERS_AT_ONCE = 1 << 20
 
 
 def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generator) -> Totals:
@@ -45,94 +44,96 @@ def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generat
     >>> draw_with_replacement(urn, 7, 3, np.random.default_rng(1))[0].tolist()
     [7, 7, 7]
     """
-    lanes = PackedScores.of(urn)
+    packed = PackedScores.of(urn)
     singly = size <= urn.counts.size + 2 * size**0.5 + 16
-    totals = np.zeros((lanes.models, rows), dtype=urn.total_type(size))
+    totals: Totals = np.zeros((packed.models, rows), dtype=urn.total_type(size))
     for start in range(0, rows, _ROWS):
         part = totals[:, start : start + _ROWS]
         if singly:
-            _add_singles(lanes, np.full(size, part.shape[1]), part, rng)
+            _add_singles(packed, np.full(size, part.shape[1]), part, rng)
         else:
-            _complete(urn, lanes, size, part, rng)
+            _complete(urn, packed, size, part, rng)
     return totals
 
 
-def _add_singles(lanes: PackedScores, reach: IntArray, totals: Totals, rng: np.random.Generator) -> None:
+def _add_singles(packed: PackedScores, reach: IntArray, totals: Totals, rng: np.random.Generator) -> None:
     """Add single questions to samples: the k-th question goes to the first ``reach[k]`` of them, a number that never grows."""
     taken = np.empty(totals.shape[1], dtype=np.uint64)
-    places = UniformNumbers(lanes.words.shape[1], totals.shape[1], rng)
-    for start in range(0, reach.size, lanes.most):
-        lengths = reach[start : start + lanes.most].tolist()
-        sums = np.zeros((lanes.words.shape[0], lengths[0]), dtype=np.uint64)
+    places = UniformNumbers(packed.words.shape[1], totals.shape[1], rng)
+    for start in range(0, reach.size, packed.most):
+        lengths = reach[start : start + packed.most].tolist()
+        sums = np.zeros((packed.words.shape[0], lengths[0]), dtype=np.uint64)
         for length in lengths:
             index, additions = places.next(length), taken[:length]
-            for word, total in zip(lanes.words, sums, strict=True):
+            for word, total in zip(packed.words, sums, strict=True):
                 word.take(index, out=additions, mode="clip")  # never out of range; "clip" is the fast mode
                 total[:length] += additions
-        lanes.add_unpacked(sums, totals)
+        packed.add_unpacked(sums, totals)
 
 
-def _complete(urn: Urn, lanes: PackedScores, size: int, totals: Totals, rng: np.random.Generator) -> None:
+def _complete(urn: Urn, packed: PackedScores, size: int, totals: Totals, rng: np.random.Generator) -> None:
     """Draw Poisson counts of patterns that stay below ``size`` in total, and complete each sample with single questions."""
-    rate = (size - _SLACK * size**0.5) / urn.questions
     kind = np.float32 if size * max(1, int(urn.patterns.max())) < 1 << 24 else np.float64  # whole numbers that add up exactly
     weights = np.vstack([urn.patterns.T, np.ones(urn.counts.size)]).astype(kind)
-    parts, missing = [], totals.shape[1]
-    while missing > 0:
-        columns = min(int(missing * 1.2) + 64, max(1, _FLOATS_AT_ONCE // urn.counts.size))
-        sums = weights @ _poisson(urn.counts * rate, columns, rng).astype(kind, copy=False)
-        parts.append(sums[:, sums[-1] <= size][:, :missing])
-        missing -= parts[-1].shape[1]
-    sums = np.concatenate(parts, axis=1)
-    lacking = size - sums[-1].astype(np.int64)
+    counts = _PoissonCounts(urn.counts * ((size - _SLACK * size**0.5) / urn.questions), rng)
+    lacking, done = np.empty(totals.shape[1], dtype=np.int64), 0
+    while done < totals.shape[1]:
+        missing = totals.shape[1] - done
+        # About a sixth of the samples comes out too large.
+        sums = weights @ counts.next(missing + missing // 5 + 64).astype(kind, copy=False)
+        fitting = sums[:, sums[-1] <= size][:, :missing]
+        totals[:, done : done + fitting.shape[1]] = fitting[:-1]
+        lacking[done : done + fitting.shape[1]] = size - fitting[-1]
+        done += fitting.shape[1]
     order = np.argsort(lacking.astype(np.min_scalar_type(int(lacking.max()))), kind="stable")[::-1]
-    totals[:] = sums[:-1].take(order, axis=1)
-    reach = totals.shape[1] - np.cumsum(np.bincount(lacking))[:-1]
-    _add_singles(lanes, reach, totals, rng)
+    totals[:] = totals.take(order, axis=1)
+    _add_singles(packed, totals.shape[1] - np.cumsum(np.bincount(lacking))[:-1], totals, rng)
 
 
-def _poisson(means: FloatArray, columns: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Draw Poisson counts, shape (P, columns)."""
-    drawn = np.empty((means.size, columns), dtype=np.float32)
-    large = means > _LARGEST_MEAN
-    for place in np.flatnonzero(large).tolist():
-        drawn[place] = rng.poisson(means[place], columns)
-    small = np.flatnonzero(~large)
-    distinct, which = np.unique(means[small], return_inverse=True)
-    tables = _poisson_tables(distinct)
-    cells = UniformNumbers(_CELLS, columns, rng)
-    for row, table in zip(small.tolist(), which.tolist(), strict=True):
-        tables.cells[table].take(cells.next(columns), out=drawn[row], mode="clip")
-    _fill_remainders(drawn, (small, which), tables, rng)
-    return drawn
+class _PoissonCounts:
+    """An endless supply of independent Poisson counts of given means, (P, columns) at a time, handed out in one reused buffer.
 
+    Each count is looked up in a table of its distribution by random cell. Cells hold whole parts of ``1 / _CELLS``; what is left of
+    each probability makes up the remainder, to whose cells, marked -1, a second draw gives a count.
+    """
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """Counts by cell, (T, cells), -1 in the cells of the remainder; and the remainder's cumulative probabilities, (T, values)."""
+    def __init__(self, means: FloatArray, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._means = means
+        self._tabled = np.flatnonzero(means <= _LARGEST_MEAN)
+        self._counts = np.empty((means.size, max(64, _NUMBERS_AT_ONCE // means.size)), dtype=np.float32)
+        self._cells = UniformNumbers(_CELLS, self._counts.shape[1], rng)
+        distinct, which = np.unique(means[self._tabled], return_inverse=True)
+        self._table_of = np.zeros(means.size, dtype=np.int64)
+        self._table_of[self._tabled] = which
+        self._make_tables(distinct)
 
-    cells: NDArray[np.float32]
-    remainders: FloatArray
+    def next(self, most: int) -> NDArray[np.float32]:
+        """Return the next counts, up to ``most`` columns of them; the next call overwrites them."""
+        counts = self._counts.ravel()[: self._means.size * min(most, self._counts.shape[1])].reshape(self._means.size, -1)
+        for row, mean in enumerate(self._means.tolist()):
+            if mean <= _LARGEST_MEAN:
+                self._tables[self._table_of[row]].take(self._cells.next(counts.shape[1]), out=counts[row], mode="clip")
+            else:
+                counts[row] = self._rng.poisson(mean, counts.shape[1])
+        holes = np.flatnonzero(counts.ravel() < 0)
+        table = self._table_of[holes // counts.shape[1]]
+        # Fractions of 2**32 stay exact beside the number of a table, so one search serves all tables.
+        fraction = (self._rng.integers(0, 1 << 32, size=holes.size) + 0.5) / (1 << 32)
+        place = np.searchsorted(self._remainders, table + fraction)
+        counts.ravel()[holes] = self._values[place]
+        return counts
 
-
-def _poisson_tables(means: FloatArray) -> _Tables:
-    values = np.arange(_VALUES)
-    exact = _CELLS * np.exp(values * np.log(means[:, None]) - means[:, None] - gammaln(values + 1.0))
-    whole = np.floor(exact).astype(np.int64)
-    cells = np.column_stack([whole, _CELLS - whole.sum(axis=1)])
-    counts = np.tile(np.append(values, -1), means.size).astype(np.float32)
-    remainders = np.cumsum(exact - whole, axis=1)
-    return _Tables(np.repeat(counts, cells.ravel()).reshape(means.size, _CELLS), remainders / remainders[:, -1:])
-
-
-def _fill_remainders(drawn: NDArray[np.float32], rows: tuple[NDArray[np.intp], NDArray[np.intp]], tables: _Tables, rng: np.random.Generator) -> None:
-    """Replace every -1 by a count drawn from its table's remainder."""
-    places, which = rows
-    table_of = np.zeros(len(drawn), dtype=np.int64)
-    table_of[places] = which
-    holes = np.flatnonzero(drawn.ravel() < 0)
-    table = table_of[holes // drawn.shape[1]]
-    # Fractions of 2**32 stay exact beside the number of a table, so one search serves all tables.
-    fraction = (rng.integers(0, 1 << 32, size=holes.size) + 0.5) / (1 << 32)
-    stacked = (tables.remainders + np.arange(len(tables.remainders))[:, None]).ravel()
-    drawn.ravel()[holes] = np.searchsorted(stacked, table + fraction) - table * _VALUES
+    def _make_tables(self, means: FloatArray) -> None:
+        """Tabulate ten standard deviations and more on either side of each mean, outside of which doubles see nothing."""
+        reach = 10.0 * np.sqrt(means) + 30.0
+        first = np.maximum(0.0, np.floor(means - reach))
+        values = first[:, None] + np.arange(int(2.0 * reach.max(initial=0.0)) + 2)
+        exact = _CELLS * np.exp(values * np.log(means[:, None]) - means[:, None] - gammaln(values + 1.0))
+        whole = np.floor(exact).astype(np.int64)
+        cells = np.column_stack([whole, _CELLS - whole.sum(axis=1)])
+        marks = np.column_stack([values, np.full(means.size, -1.0)]).astype(np.float32)
+        self._tables = np.repeat(marks.ravel(), cells.ravel()).reshape(means.size, _CELLS)
+        left = np.cumsum(exact - whole, axis=1)
+        self._remainders = (left / left[:, -1:] + np.arange(means.size)[:, None]).ravel()
+        self._values = values.ravel()

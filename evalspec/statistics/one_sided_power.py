@@ -65,7 +65,8 @@ class LimitTest:
         """Close in on the fewest wins that pass, from a number that fails and one that passes or exceeds all."""
         while np.any(high - low > 1):
             middle = (low + high) // 2
-            passed = self._passes(questions, np.clip(middle, 0, discordant), discordant)
+            # -1 wins, which only ever stand for "fewer than any", pass nothing.
+            passed = self._passes(questions, np.clip(middle, 0, discordant), discordant) & (middle >= 0)
             low, high = np.where(passed | (middle > discordant), (low, middle), (middle, high))
         return np.asarray(high)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evalspec.statistics.arguments import IntArray
 
-Totals = NDArray[np.int32] | NDArray[np.int64]
+Totals = NDArray[np.int32 | np.int64]
 """Sums of whole scores, (M, R), in as few bytes as they need."""
 
 _STEPS_AT_ONCE = 255
@@ -75,11 +75,12 @@ class UniformNumbers:
         self._bits = np.empty(0, dtype=self._kind)
         self._used = 0
         self._handed = np.empty(most, dtype=np.intp)
+        self._batch = most * max(1, _BITS_AT_ONCE // max(1, most))  # whole portions, so that none are thrown away
 
     def next(self, count: int) -> NDArray[np.intp]:
         """Return ``count`` numbers, at most as many as agreed; the next call overwrites them."""
         if self._used + count > self._bits.size:
-            self._bits = self._drawn(max(count, _BITS_AT_ONCE))
+            self._bits = self._drawn(self._batch)
             self._used = 0
         bits = self._bits[self._used : self._used + count]
         self._used += count

@@ -32,7 +32,7 @@ def test_an_exact_floor_is_cleared_wrongly_at_most_as_often_as_declared(question
     assert Floor(limit, bound="clopper_pearson").power(np.array([questions]), limit)[0] <= 0.025 + 1e-12
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.floats(0.1, 0.9), st.floats(0.05, 0.9), st.sampled_from(BOUNDS), st.sampled_from([0.5, 0.8, 0.95]))
 def test_no_larger_number_of_questions_has_less_power(limit: float, share: float, bound: Bound, power: float) -> None:
     truth = limit + share * (0.99 - limit)

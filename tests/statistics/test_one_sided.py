@@ -20,7 +20,7 @@ METHODS: tuple[Method, ...] = ("score", "exact", "e_value")
 CELLS = st.integers(0, 60)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(CELLS, CELLS, CELLS, CELLS, st.floats(-0.3, 0.3), st.sampled_from(METHODS), st.sampled_from([0.025, 0.1]))
 def test_a_bound_lies_above_the_limit_exactly_where_the_p_value_is_below_alpha(
     both: int, wins: int, losses: int, neither: int, limit: float, method: Method, alpha: float
@@ -33,6 +33,7 @@ def test_a_bound_lies_above_the_limit_exactly_where_the_p_value_is_below_alpha(
         assert bool(passing(*table, counts.questions, limit, alpha=alpha, method=method)[0]) == test.passed
 
 
+@settings(max_examples=20, deadline=None)
 @given(CELLS, CELLS, st.sampled_from(METHODS))
 def test_more_wins_never_hurt_and_a_lower_limit_is_never_harder(wins: int, losses: int, method: Method) -> None:
     one, more = PairedCounts(200, wins, losses, 10), PairedCounts(199, wins + 1, losses, 10)

@@ -1,0 +1,128 @@
+"""The sections of analyses whose text depends on how questions came about: every form of them renders, and says what it must."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from markupsafe import Markup
+
+from evalspec.analyses.catalogue import built_in
+from evalspec.artifacts.protocol import Pool
+from evalspec.artifacts.responses import Origin, Responses
+from evalspec.artifacts.study import AnalysisRequest
+from evalspec.protocols import Context
+from evalspec.reporting.documents import Documents
+from evalspec.reporting.figures import Chart
+from evalspec.reporting.templates import make_environment
+from evalspec.testing import sample_responses
+
+
+def section(kind: str, responses: Responses, **options: object) -> str:
+    """Compute an analysis, draw its figure and render its section, as text without marks."""
+    analysis = built_in()[kind]
+    parsed = analysis.options.model_validate_json(json.dumps({"kind": kind, **options}))
+    result = analysis.compute(responses, parsed, Context(rng=np.random.default_rng(1)))
+    request = AnalysisRequest(
+        id="it", kind=kind, benchmarks=tuple(one.benchmark for one in responses.benchmarks), options=json.loads(parsed.model_dump_json())
+    )
+    findings = {"findings": [{"result": json.loads(result.model_dump_json()), "request": json.loads(request.model_dump_json())}]}
+    chart = Chart()
+    analysis.plot(analysis.result.model_validate_json(result.model_dump_json()), chart)
+    chart.draw("wide")
+    environment = make_environment(Documents({"findings.json": findings}))
+    html = environment.get_template(analysis.template).render(request=request, result=result, at="/findings/0", estimates=(), figure=Markup(""))
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+
+
+def pooled(responses: Responses) -> Responses:
+    entries = tuple(replace(entry, strata=False, sample="simple", pool=Pool(size=300)) for entry in responses.benchmarks)
+    return replace(responses, benchmarks=entries)
+
+
+def weighted(responses: Responses) -> Responses:
+    first = responses.benchmarks[0]
+    weights = np.where(np.array(first.subjects) == "subject-0", 1.5, 0.75)
+    return replace(responses, benchmarks=(replace(first, weights=weights / weights.mean()),))
+
+
+SHAPES = {
+    "plain": sample_responses(),
+    "repeats": sample_responses(repeats=3),
+    "few clusters": sample_responses(clusters=12),
+    "more clusters than can be enumerated": sample_responses(clusters=25),
+    "many clusters": sample_responses(clusters=40),
+    "pool": pooled(sample_responses()),
+    "weighted": weighted(sample_responses()),
+    "left out": replace(sample_responses(), benchmarks=tuple(replace(one, missing="complete_case") for one in sample_responses().benchmarks)),
+}
+STUDIES: list[tuple[str, dict[str, object]]] = [
+    ("intervals", {}),
+    ("intervals", {"average": "macro", "method": "jeffreys"}),
+    ("mcnemar", {"family": "all_pairs"}),
+    ("mcnemar", {"family": "all_pairs", "intervals": "simultaneous", "test": "mid_p"}),
+    ("mcnemar", {"family": "adjacent", "correction": "none"}),
+    ("subgroups", {"model": "model-0"}),
+    ("subgroups", {"model": "model-0", "baseline": "model-1", "correction": "none"}),
+    ("sensitivity", {"pairs": [["model-0", "model-1"]]}),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("kind", "options"), STUDIES, ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value.values())) or "default"
+)
+def test_every_form_of_a_section_renders(kind: str, options: dict[str, object], shape: str) -> None:
+    text = section(kind, SHAPES[shape], **options)
+    assert "None" not in text
+    assert not re.search(r"\bnan\b", text, re.IGNORECASE)
+
+
+def test_a_row_says_which_interval_it_has_and_what_it_rests_on() -> None:
+    assert "Wilson, strata" in section("intervals", SHAPES["plain"])
+    clustered = section("intervals", SHAPES["few clusters"])
+    assert "Wilson, clusters" in clustered
+    assert "12 clusters: fewer than 30, so the interval may cover less often than its level" in clustered
+    assert "Wilson, finite pool" in section("intervals", SHAPES["pool"])
+    assert "right or wrong and questions are independent draws" in section("intervals", SHAPES["plain"])
+
+
+def test_repeats_have_a_table_of_what_their_average_hides() -> None:
+    text = section("intervals", SHAPES["repeats"])
+    assert "What the average over 3 repeats of each question of first hides" in text
+    assert "Right in every repeat" in text
+
+
+def test_a_test_that_flips_clusters_at_random_prints_its_error() -> None:
+    text = section("mcnemar", SHAPES["more clusters than can be enumerated"], family="all_pairs")
+    assert "flips the signs of whole clusters" in text
+    assert "±" in text
+    assert "over all arrangements" in section("mcnemar", SHAPES["few clusters"], family="all_pairs")
+
+
+def test_where_interval_and_decision_part_a_sentence_says_why() -> None:
+    first = sample_responses(models=3).benchmarks[0]
+    scores = np.ones((3, 120, 1))
+    scores[0, :8], scores[1, 8:28], scores[2, 8:28] = 0.0, 0.0, 0.0
+    entry = replace(
+        first, models=("a", "b", "c"), scores=scores, reasons=np.zeros(scores.shape, np.int8), choices=np.full(scores.shape, -1, np.int16)
+    )
+    origins = tuple(Origin(model=name, benchmark="first", route="recorded", precision="float32") for name in "abc")
+    text = section("mcnemar", Responses((entry,), origins, "0" * 64), family="all_pairs")
+    assert "a − b on first: the interval leaves out zero while the adjusted test does not separate" in text
+    assert "The test decides." in text
+
+
+def test_not_separated_is_never_called_equal() -> None:
+    for kind, options in STUDIES[2:7]:
+        assert "does not mean" in section(kind, SHAPES["plain"], **options)
+
+
+def test_the_table_of_rules_says_that_it_decides_nothing() -> None:
+    text = section("sensitivity", SHAPES["plain"], pairs=[["model-0", "model-1"]])
+    assert "it decides nothing, no p-value stands in it" in text
+    assert "questions are flagged" in text
+    assert "answers are missing, all models together" in text
