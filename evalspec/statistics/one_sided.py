@@ -222,4 +222,4 @@ def _e_value_bound(counts: PairedCounts, alpha: float) -> float:
     enough = -math.log(alpha)
     if log_e_value_above(counts, -edge) < enough:
         return -1.0
-    return bisect(lambda limit: log_e_value_above(counts, limit) - enough, -edge, edge)
+    return bisect(lambda limit: log_e_value_above(counts, limit) - enough, -edge, edge, tolerance=1e-12)

@@ -4,6 +4,7 @@ import time
 from fractions import Fraction
 from math import comb
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from evalspec.statistics.paired_power import (
     exact_power_favoured,
     questions_needed,
 )
+from evalspec.statistics.rejections import PowerCurve
 from evalspec.statistics.sample_sizes import (
     PairedVariance,
     connor_power,
@@ -156,3 +158,19 @@ def test_what_no_number_of_questions_can_do_is_refused() -> None:
         noninferiority_questions(0.2, 0.0, 0.05, alpha=0.5)
     with pytest.raises(ValueError, match="difference > -margin"):
         noninferiority_questions(0.2, -0.05, 0.05)
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize(("discordance", "difference"), [(0.2, 0.05), (0.05, 0.04), (0.97, 0.3), (0.3, 0.3)])
+def test_a_curve_of_power_has_the_power_of_each_number_of_questions(discordance: float, difference: float, test: Variant) -> None:
+    sizes = np.arange(190, 211)
+    curve = PowerCurve(discordance, difference, 0.05, test).at(sizes)
+    assert curve.tolist() == pytest.approx([exact_power(int(n), discordance, difference, test=test) for n in sizes], abs=1e-12)
+
+
+def test_a_hundred_sample_sizes_take_at_most_a_second() -> None:
+    shares = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8)
+    settings_ = [(q, q * share) for q in (0.05, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5) for share in shares]
+    start = time.process_time()
+    assert all(questions_needed(q, d).power >= 0.8 for q, d in settings_)
+    assert time.process_time() - start < 3.0  # half a second on an idle machine; three leave room for a busy one
