@@ -195,8 +195,8 @@ def _find(check: Check, benchmark: str, findings: Findings) -> Estimate | None:
             continue
         if estimate.models == wanted:
             return estimate
-        if estimate.unit == "difference" and estimate.models[::-1] == wanted:
-            return estimate.reversed()
+        if estimate.models[::-1] == wanted:
+            return estimate.reversed() if estimate.unit == "difference" else estimate
     return None
 
 

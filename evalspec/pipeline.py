@@ -19,6 +19,7 @@ from evalspec.checking import SoundStudy, check
 from evalspec.errors import EvalspecError, InputError, MissingLibrary, ReportError
 from evalspec.gating import gate
 from evalspec.language.compile import CompiledStudy
+from evalspec.looks import count_looks
 from evalspec.planning.forecasts import forecast_gates
 from evalspec.planning.protocol import build_protocol, list_questions
 from evalspec.planning.sampling import draw
@@ -114,7 +115,9 @@ def run(study: Path, out: Path, settings: Settings, *, seal_with: Seal, command:
     findings = analyse(directory.read_responses(), prepared.protocol, catalogue(), responses_sha256=digest, gate=gate, progress=progress)
     directory.write_findings(findings)
     directory.write_verdict(gate(findings, prepared.protocol.thresholds, prepared.schedule.gates))
-    directory.write_ledger(tools.ledger(prepared.protocol, scored.jobs, executor, started=started, command=command, study=study, seal=seal_with))
+    attested = tools.ledger(prepared.protocol, scored.jobs, executor, started=started, command=command, study=study, seal=seal_with)
+    looks = count_looks(settings.cache, prepared.protocol, scored.responses)
+    directory.write_ledger(attested.model_copy(update={"looks": looks}))
     return report(out, settings, seal_with=seal_with)
 
 

@@ -3,10 +3,28 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 
-from evalspec.artifacts.findings import Estimate, Finding, Findings
+from evalspec.artifacts.findings import Estimate, Finding, Findings, StricterBounds
+from evalspec.artifacts.schedule import GateForecast
 from evalspec.artifacts.study import AnalysisRequest, Check, Thresholds
-from evalspec.gating import NOT_COMPARED, TEST_OPEN, UNDEFINED, gate
+from evalspec.artifacts.verdict import Verdict
+from evalspec.gating import (
+    ANY_LOOK,
+    CORRECTED,
+    LAST_LOOK,
+    NOT_COMPARED,
+    ONE_LOOK,
+    PLANNED_LOOK,
+    RULE_ALL,
+    RULE_ANY,
+    RULE_VALUE,
+    SINGLE_LOOK,
+    TEST_OPEN,
+    UNDEFINED,
+    describe,
+    gate,
+)
 
 ACCURACY = {"analysis": "acc", "metric": "accuracy", "benchmark": "b", "method": "wilson", "n": 100, "confidence_level": 0.95}
 
@@ -107,3 +125,104 @@ def test_every_check_must_pass(limits: tuple[float, float], overall: str) -> Non
 def test_without_thresholds_nothing_is_passed_or_failed() -> None:
     findings = Findings(protocol_sha256="0" * 64, responses_sha256="0" * 64, summaries=(), findings=())
     assert gate(findings, None).overall is None
+
+
+def verdict_of(*estimates: Estimate, require: str = "all", forecasts: tuple[GateForecast, ...] = (), limit: float = 0.6) -> Verdict:
+    requests = {given.analysis: tuple(other for other in estimates if other.analysis == given.analysis) for given in estimates}
+
+    def finding(name: str, group: tuple[Estimate, ...]) -> Finding:
+        asked = AnalysisRequest(id=name, kind="intervals", benchmarks=tuple(one.benchmark for one in group), options={})
+        return Finding(request=asked, estimates=group, result={})
+
+    found = tuple(finding(name, group) for name, group in requests.items())
+    checks = tuple(Check(id=name, analysis=name, metric="accuracy", model="m", at_least=limit) for name in requests)
+    findings = Findings(protocol_sha256="0" * 64, responses_sha256="0" * 64, summaries=(), findings=found)
+    return gate(findings, Thresholds(require=require, checks=checks), forecasts)
+
+
+def bounded(name: str, *lows: float, high: float = 0.9) -> Estimate:
+    """An estimate whose lower bound is lows[0] at its own error rate, lows[1] at half of it, lows[2] at a third, and so on."""
+    stricter = tuple(StricterBounds(divisor=divisor, low=low, high=high) for divisor, low in enumerate(lows[1:], start=2))
+    return estimate(0.7, lows[0], high, analysis=name, stricter=stricter)
+
+
+def test_one_passed_check_is_enough_where_any_is() -> None:
+    verdict = verdict_of(bounded("a", 0.65, 0.64, 0.63), bounded("b", 0.5, 0.4, 0.3), bounded("c", 0.5, 0.4, 0.3), require="any")
+    assert [result.outcome for result in verdict.checks] == ["passed", "inconclusive", "inconclusive"]
+    assert verdict.overall == "passed"
+    assert verdict.rule == RULE_ANY
+
+
+def test_a_check_that_passes_only_without_the_correction_does_not_pass() -> None:
+    verdict = verdict_of(bounded("a", 0.65, 0.61, 0.59), bounded("b", 0.5, 0.4, 0.3), bounded("c", 0.5, 0.4, 0.3), require="any")
+    assert (verdict.checks[0].outcome, verdict.checks[0].why, verdict.checks[0].divisor) == ("inconclusive", CORRECTED, 3)
+    assert verdict.overall == "inconclusive"
+
+
+def test_holm_s_steps_ease_the_correction_once_others_have_passed() -> None:
+    verdict = verdict_of(bounded("a", 0.65, 0.64, 0.63), bounded("b", 0.65, 0.61, 0.59), bounded("c", 0.61, 0.4, 0.3), require="any")
+    assert [result.outcome for result in verdict.checks] == ["passed", "passed", "passed"]
+
+
+@given(st.lists(st.floats(1e-4, 1.0), min_size=1, max_size=6))
+def test_the_steps_are_those_of_holm_s_p_values(p_values: list[float]) -> None:
+    # A check passes at alpha / d exactly where its p-value is at most that; alpha is 0.05 here.
+    estimates = [bounded(f"a{place}", *(0.7 if p <= 0.05 / d else 0.1 for d in range(1, len(p_values) + 1))) for place, p in enumerate(p_values)]
+    outcomes = [result.outcome == "passed" for result in verdict_of(*estimates, require="any").checks]
+    assert outcomes == [adjusted <= 0.05 for adjusted in multipletests(p_values, alpha=0.05, method="holm")[1]]
+
+
+def test_a_check_without_bounds_at_the_corrected_rate_does_not_pass() -> None:
+    verdict = verdict_of(estimate(0.7, 0.65, 0.75, analysis="a"), estimate(0.7, 0.65, 0.75, analysis="b"), require="any")
+    assert verdict.overall == "inconclusive"
+
+
+def test_a_check_on_two_benchmarks_passes_only_on_both_even_where_any_check_is_enough() -> None:
+    one, other = bounded("a", 0.65, 0.64), bounded("a", 0.5, 0.4).model_copy(update={"benchmark": "second"})
+    verdict = verdict_of(one, other, bounded("b", 0.5, 0.4), require="any")
+    assert [result.outcome for result in verdict.checks] == ["passed", "inconclusive", "inconclusive"]
+    assert verdict.overall == "inconclusive"
+
+
+def test_if_every_check_fails_the_whole_fails_where_any_is_enough() -> None:
+    failed = [bounded(name, 0.1, 0.05, high=0.5) for name in ("a", "b")]
+    assert verdict_of(*failed, require="any").overall == "failed"
+    assert verdict_of(failed[0], bounded("b", 0.5, 0.4), require="any").overall == "inconclusive"
+
+
+def test_a_one_sided_bound_passes_or_stays_open_and_fails_only_with_its_opposite() -> None:
+    lower = {"sides": "lower", "confidence_level": 0.975}
+    assert outcome(estimate(0.7, 0.65, None, **lower), at_least=0.6)[0] == "passed"
+    assert outcome(estimate(0.7, 0.65, None, **lower), at_least=0.9)[0] == "inconclusive"
+    assert outcome(estimate(0.7, 0.65, 0.75, **lower), at_least=0.9)[0] == "failed"
+    assert outcome(estimate(0.7, 0.65, None, **lower), at_most=0.9) == ("inconclusive", UNDEFINED)
+
+
+def test_an_undecided_check_says_what_it_needs_and_what_another_look_costs() -> None:
+    forecast = GateForecast(check="acc", benchmark="b", n=100, source_size=300, limit=0.65, truth=0.7, truth_declared=True, needed=654, power=0.2)
+    verdict = verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7)
+    assert verdict.checks[0].forecast == forecast
+    assert verdict.checks[0].advice == ONE_LOOK
+    assert "80% power needs 654 questions, more than the 300 of this source" in describe(verdict)
+    looked = [
+        ({"look": 1, "looks": 1}, SINGLE_LOOK),
+        ({"look": 1, "looks": 3}, PLANNED_LOOK),
+        ({"look": 3, "looks": 3}, LAST_LOOK),
+        ({"anytime": True}, ANY_LOOK),
+    ]
+    for fields, advice in looked:
+        assert verdict_of(estimate(0.7, 0.65, 0.75, **fields), limit=0.7).checks[0].advice == advice
+    assert verdict_of(estimate(0.7, 0.65, 0.75), limit=0.6).checks[0].advice is None
+
+
+def test_a_value_alone_takes_the_error_control_from_the_whole() -> None:
+    request = AnalysisRequest(id="acc", kind="intervals", benchmarks=("b",), options={})
+    finding = Finding(request=request, estimates=(estimate(0.7, 0.65, 0.75),), result={})
+    findings = Findings(protocol_sha256="0" * 64, responses_sha256="0" * 64, summaries=(), findings=(finding,))
+    checks = (Check(id="c", analysis="acc", metric="accuracy", model="m", at_least=0.6, bound="value"),)
+    assert gate(findings, Thresholds(checks=checks)).rule == f"{RULE_ALL} {RULE_VALUE}"
+
+
+def test_a_detectable_difference_is_of_both_models_in_whichever_order() -> None:
+    found = estimate(0.03, 0.028, 0.032, metric="detectable_difference", models=("n", "m"))
+    assert outcome(found, baseline="n", at_most=0.04)[0] == "passed"

@@ -180,7 +180,7 @@ def _benchmark_rows(benchmark: BenchmarkResponses, options: IntervalsOptions) ->
 
 
 def _row(benchmark: BenchmarkResponses, options: IntervalsOptions, model: str, part: _Part, scores: NDArray[np.float64]) -> IntervalRow:
-    from evalspec.statistics.designs import accuracy
+    from evalspec.statistics.accuracies import accuracy
 
     present = part.which & ~np.isnan(scores)
     empty = IntervalRow(benchmark=benchmark.benchmark, model=model, subject=part.subject, average=part.average, n=int(present.sum()))
@@ -219,7 +219,7 @@ def _repeats_rows(benchmark: BenchmarkResponses, options: IntervalsOptions) -> I
 
 
 def _repeats_row(benchmark: BenchmarkResponses, options: IntervalsOptions, model: str, scores: NDArray[np.float64]) -> RepeatsRow:
-    from evalspec.statistics.designs import accuracy
+    from evalspec.statistics.accuracies import accuracy
 
     present = ~np.isnan(scores)
     means = scores[present]

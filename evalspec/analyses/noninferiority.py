@@ -308,6 +308,7 @@ ANALYSIS = Analysis(
     tolerance=1e-9,
     template="analyses/noninferiority.html.j2",
     plot=plot,
+    least_models=2,
     comparisons=comparisons,
     check_test=check_test,
     stricter=stricter,

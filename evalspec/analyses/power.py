@@ -234,6 +234,7 @@ ANALYSIS = Analysis(
     tolerance=1e-6,
     template="analyses/power.html.j2",
     plot=plot,
+    least_models=2,
     sources=(
         "Duffy (1984), Biometrics 40(4), 1005-1015, doi:10.2307/2531151 (exact power)",
         "Connor (1987), Biometrics 43(1), 207-211, doi:10.2307/2531961",

@@ -183,7 +183,7 @@ def _accuracies(given: _Given, options: SensitivityOptions) -> Iterator[Accuracy
 
 
 def _accuracy(given: _Given, options: SensitivityOptions, model: str, case: CaseId) -> AccuracyRow:
-    from evalspec.statistics.designs import accuracy
+    from evalspec.statistics.accuracies import accuracy
 
     against = Sides.against(model)
     changed = varied(given.benchmark, case, against.turned() if case.endswith("_best") else against, given.gaps)

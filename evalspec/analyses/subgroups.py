@@ -23,7 +23,8 @@ from evalspec.artifacts.study import ModelId, Proportion
 from evalspec.protocols import Analysis, Axes, Context
 
 if TYPE_CHECKING:
-    from evalspec.statistics.designs import Accuracy, Design
+    from evalspec.statistics.accuracies import Accuracy
+    from evalspec.statistics.designs import Design
 
 DRAWS = 10_000
 NO_ANSWERS = "no question of this subject has a score"
@@ -180,7 +181,7 @@ def _pair_row(benchmark: BenchmarkResponses, options: SubgroupsOptions, subject:
 
 
 def _model_row(benchmark: BenchmarkResponses, options: SubgroupsOptions, subject: str, part: Part) -> SubgroupRow:
-    from evalspec.statistics.designs import accuracy
+    from evalspec.statistics.accuracies import accuracy
 
     scores = benchmark.settled()[benchmark.models.index(options.model)]
     present = part.which & ~np.isnan(scores)
@@ -198,7 +199,8 @@ def _model_row(benchmark: BenchmarkResponses, options: SubgroupsOptions, subject
 
 def _against_others(benchmark: BenchmarkResponses, scores: NDArray[np.float64], part: Part, found: Accuracy) -> dict[str, float | str | int | None]:
     """Hold one subject against all others: Fisher's test of right and wrong answers, Welch's test of means otherwise."""
-    from evalspec.statistics.designs import accuracy, design_mean, separate_means_test
+    from evalspec.statistics.accuracies import accuracy
+    from evalspec.statistics.designs import design_mean, separate_means_test
     from evalspec.statistics.unpaired import TwoSamples, fisher_exact
 
     inside, others = part.which & ~np.isnan(scores), ~part.which & ~np.isnan(scores)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -46,7 +47,28 @@ class Artifact(BaseModel):
 
 def canonical_json(value: Any) -> bytes:  # Any: whatever json.dumps accepts
     """Return `value` as sorted, indented UTF-8 JSON that ends in a line feed; raises ValueError on NaN and infinity."""
-    return (json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (_indented(value, "\n") + "\n").encode()
+
+
+def _indented(value: Any, line: str) -> str:  # Any: as above
+    """Return what `json.dumps` with an indent of two writes, many times faster.
+
+    `json` leaves its encoder in C aside when it indents; here a container that holds no other goes to it, with the line break as separator.
+    """
+    inner = f"{line}  "
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    if not any(isinstance(item, dict | list | tuple) for item in items):
+        text = _encoder(f",{inner}").encode(value)
+        return f"{text[0]}{inner}{text[1:-1]}{line}{text[-1]}" if items else text
+    if isinstance(value, dict):
+        entries = (f"{_encoder(',').encode(key)}: {_indented(value[key], inner)}" for key in sorted(value))
+        return f"{{{inner}{f',{inner}'.join(entries)}{line}}}"
+    return f"[{inner}{f',{inner}'.join(_indented(item, inner) for item in items)}{line}]"
+
+
+@lru_cache
+def _encoder(separator: str) -> json.JSONEncoder:
+    return json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(separator, ": "))
 
 
 def sha256_hex(content: bytes) -> str:

@@ -39,7 +39,10 @@ class LedgerEntry(Artifact):
 
 
 class Ledger(Artifact):
-    """Clocks, hosts, versions and speeds: attested, compared with nothing."""
+    """Clocks, hosts, versions and speeds: attested, compared with nothing.
+
+    `looks` is how many different sets of answers to these questions the gate has judged, as far as the cache folder of the run knows.
+    """
 
     run_id: str
     started: str
@@ -53,3 +56,4 @@ class Ledger(Artifact):
     git_commit: str | None
     git_dirty: bool | None
     key_note: str | None = None
+    looks: int | None = None

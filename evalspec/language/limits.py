@@ -13,6 +13,9 @@ from evalspec.language.scalars import quoted
 LIMITS = {"at_least": "low", "above": "low", "at_most": "high", "below": "high"}
 """The four limits, each with the bound of the interval that must clear it."""
 
+PAIRED = (DIFFERENCE, "detectable_difference")
+"""The metrics that take two models; the second one is of both alike, in whichever order they are named."""
+
 SCALES = {"accuracy": (0.0, 1.0), "always_right": (0.0, 1.0), "worst_question": (0.0, 1.0), DIFFERENCE: (-1.0, 1.0)}
 WITHOUT_INTERVAL = ("worst_question",)
 """Metrics that are values alone."""
@@ -78,9 +81,9 @@ def _baseline(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
     given = draft.analysis(analysis) if analysis else None
     metric = check.get("metric") if given is None or check.get("metric") in given.metrics else None
     name = name_of(pointer, draft.written)
-    if metric == DIFFERENCE and not named:
+    if metric in PAIRED and not named:
         yield Fault((*pointer, "metric"), f'{name} is about a difference and has no "baseline"', "add baseline: the model that is subtracted")
-    elif isinstance(metric, str) and metric != DIFFERENCE and named:
+    elif isinstance(metric, str) and metric not in PAIRED and named:
         yield Fault((*pointer, "baseline"), f"{name} is about {metric}, which takes no baseline", f"delete it, or use the metric {DIFFERENCE}", "key")
     elif isinstance(model, str) and model == baseline:
         yield Fault((*pointer, "baseline"), f"{name} compares {quoted(model)} with itself", "name two different models")

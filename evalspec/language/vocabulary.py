@@ -82,7 +82,7 @@ DESCRIPTIONS = {
     "Analysis.kind": "Which analysis this is.",
     "Analysis.benchmarks": "The benchmarks that it speaks of; by default all.",
     "Analysis.exploratory": "`true` marks an analysis that was not planned; the report says so.",
-    "IntervalsAnalysis.method": "The interval where scores are right or wrong: Wilson's score interval, the exact one of Clopper and Pearson, or Jeffreys'.",
+    "IntervalsAnalysis.method": "The interval where scores are right or wrong: Wilson's, the exact one of Clopper and Pearson, or Jeffreys'.",
     "IntervalsAnalysis.level": "The confidence level of each interval.",
     "McnemarAnalysis.test": "The exact test, or its mid-p version.",
     "McnemarAnalysis.correction": "How p-values are adjusted for the number of comparisons.",

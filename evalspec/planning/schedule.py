@@ -145,8 +145,8 @@ def _strata_warnings(strata: Sequence[StratumSize]) -> list[str]:
 def _cluster_warnings(protocol: Protocol) -> list[str]:
     """Say that forecasts of power take questions as independent, which clusters are not."""
     return [
-        f"benchmark '{benchmark.id}': its questions come in {len(set(benchmark.cluster_labels()))} clusters, and the gaps forecast here take questions "
-        "as independent; with clusters, larger gaps stay open"
+        f"benchmark '{benchmark.id}': its questions come in {len(set(benchmark.cluster_labels()))} clusters, and the gaps forecast here "
+        "take questions as independent; with clusters, larger gaps stay open"
         for benchmark in protocol.benchmarks
         if benchmark.clusters
     ]

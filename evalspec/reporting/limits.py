@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from evalspec.artifacts.findings import ModelSummary
@@ -50,10 +51,21 @@ def _general(dossier: Dossier) -> Iterator[str]:
         yield "Intervals of single subjects are not adjusted for their number: among many subjects, some intervals miss their true value."
     if any(benchmark.disclosure == "none" for benchmark in dossier.protocol.benchmarks):
         yield "Questions are not disclosed, so readers cannot judge their quality from this report."
+    if dossier.ledger.looks is not None and dossier.ledger.looks > _planned_looks(dossier):
+        yield (
+            f"These checks have judged {dossier.ledger.looks} different sets of answers to these questions, as far as the cache folder of this run "
+            "knows, and that is more looks than the study plans: the chance of a false pass over all of them is larger than stated."
+        )
     if dossier.ledger.git_dirty:
         yield "The study file had changes that were not committed when the run started."
     if dossier.ledger.git_commit is None:
         yield "The study file was not under version control, as far as the run could tell."
+
+
+def _planned_looks(dossier: Dossier) -> float:
+    """Return the number of looks over which every check keeps its error rate."""
+    observed = [result.observed for result in dossier.verdict.checks if result.observed is not None]
+    return min((math.inf if estimate.anytime else estimate.looks or 1 for estimate in observed), default=1)
 
 
 def _of_model(summary: ModelSummary, dossier: Dossier) -> Iterator[str]:

@@ -37,7 +37,7 @@ def strata(redux: Any, replay: Callable[..., Any]) -> Any:
 @pytest.fixture(scope="module")
 def clusters(redux: Any, replay: Callable[..., Any]) -> Any:
     """All questions, subjects as a sample of subjects."""
-    return replay(redux, title="Which of 14 models is best on subjects like these?", design="groups: {subject: clusters}", analyses=ANALYSES[:3])
+    return replay(redux, title="Which of 14 models is best on subjects like these?", design="groups: {subject: clusters}", analyses=ANALYSES[:2])
 
 
 def accuracies(done: Any) -> dict[str, dict[str, Any]]:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from evalspec.statistics.accuracies import accuracy
 from evalspec.statistics.clusters import clustered_interval, clustered_wilson
-from evalspec.statistics.designs import WHOLE, Design, accuracy, design_mean, level_of, separate_means_test
+from evalspec.statistics.designs import WHOLE, Design, design_mean, level_of, separate_means_test
 from evalspec.statistics.finite_pools import finite_correction
 from evalspec.statistics.proportions import clopper_pearson, effective_limits, jeffreys, wilson
 from evalspec.statistics.strata import stratified_mean

@@ -21,11 +21,11 @@ CELLS = st.integers(0, 60)
 
 
 @settings(max_examples=25, deadline=None)
-@given(CELLS, CELLS, CELLS, CELLS, st.floats(-0.3, 0.3), st.sampled_from(METHODS), st.sampled_from([0.025, 0.1]))
+@given(CELLS, CELLS, CELLS, st.floats(-0.3, 0.3), st.sampled_from(METHODS), st.sampled_from([0.025, 0.1]))
 def test_a_bound_lies_above_the_limit_exactly_where_the_p_value_is_below_alpha(
-    both: int, wins: int, losses: int, neither: int, limit: float, method: Method, alpha: float
+    agreeing: int, wins: int, losses: int, limit: float, method: Method, alpha: float
 ) -> None:
-    counts = PairedCounts(both + 1, wins, losses, neither)
+    counts = PairedCounts(agreeing + 1, wins, losses, 0)
     test = above(counts, limit, alpha=alpha, method=method)
     if abs(test.p_value - alpha) > 1e-6:
         assert test.passed == (test.p_value < alpha)

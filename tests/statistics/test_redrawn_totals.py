@@ -47,6 +47,18 @@ def test_one_model_s_totals_are_binomial(right: int, size: int) -> None:
     assert stats.chisquare(observed, expected).pvalue > 1e-4
 
 
+def test_patterns_that_are_all_rare_are_drawn_one_by_one_to_the_same_law() -> None:
+    # Each of 64 patterns holds as many questions, so hardly a sample would be kept, and the size is beyond single questions.
+    scores = np.array([[float(mark) for mark in f"{number:06b}"] for number in range(64)] * 2).T
+    totals = totals_of(scores, 900)
+    assert totals.mean(axis=1) == pytest.approx([450.0] * 6, abs=5 * np.sqrt(225 / ROWS))
+    assert np.cov(totals) == pytest.approx(225 * np.eye(6), abs=6 * 225 * np.sqrt(2 / ROWS))
+
+
+def test_questions_that_all_show_one_pattern_give_one_total() -> None:
+    assert totals_of(np.array([[1.0] * 5, [0.0] * 5]), 900, rows=3).tolist() == [[900] * 3, [0] * 3]
+
+
 def test_many_questions_and_many_models_take_the_same_road() -> None:
     scores = (np.random.default_rng(3).random((20, 70_000)) < 0.5).astype(np.float64)
     totals = totals_of(scores, 600, rows=500)

@@ -327,7 +327,7 @@ METHODS: dict[str, Callable[[Inputs], Any]] = {
     "power.midp_mcnemar": lambda given: power(given, "mid_p"),
     "power.miller": lambda given: sample_sizes.miller_questions(miller(given), given["delta"], power=given["power"], alpha=given["alpha"]),
     "power.miller_mde": lambda given: sample_sizes.miller_detectable_difference(miller(given), given["n"]),
-    "leaderboard.scores": lambda _: rankings.ResponsePatterns.from_scores(fixture_scores()).totals,
+    "leaderboard.scores": lambda _: (2000 * rankings.ResponsePatterns.from_scores(fixture_scores()).scores).round(),
     "leaderboard.all_none_counts": all_none,
     "resample.p_top": top_share,
     "resample.p_top_and_top3": top_and_order,

@@ -1,0 +1,72 @@
+"""How often has this gate judged answers to these questions?  Counted in the cache folder, as far as that folder saw the runs.
+
+A look is a set of answers that the checks were held against. The same answers judged again are the same look, whatever else changed; other
+answers to the same questions, of another checkpoint or to more of them, are another one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from evalspec.artifacts.base import canonical_json, sha256_hex
+from evalspec.artifacts.protocol import Protocol
+from evalspec.artifacts.responses import Responses
+from evalspec.artifacts.study import Check
+
+LOOKS = "looks.json"
+
+
+def count_looks(cache: Path, protocol: Protocol, responses: Responses) -> int | None:
+    """Record this look and return how many different ones its gate has had; None for a study without thresholds.
+
+    A record that cannot be read is begun anew.
+    """
+    if protocol.thresholds is None:
+        return None
+    path = cache / LOOKS
+    try:
+        seen = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        seen = {}
+    gate, look = _gate(protocol), _look(protocol, responses)
+    looks = dict.fromkeys([*seen.get(gate, []), look])
+    cache.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(canonical_json({**seen, gate: list(looks)}))
+    partial.replace(path)
+    return len(looks)
+
+
+def _gate(protocol: Protocol) -> str:
+    """Return what stays the same from look to look: the claims, and where the questions come from."""
+    sources = {name: protocol.benchmark(name).source_sha256 for name in _benchmarks(protocol)}
+    claims = [check.model_dump(mode="json", exclude={"id", "analysis", "assume"}) for check in _checks(protocol)]
+    return sha256_hex(canonical_json([sorted(sources.items()), claims]))
+
+
+def _look(protocol: Protocol, responses: Responses) -> str:
+    """Return the answers that the checks rest on, whatever the order of questions."""
+    named = {model for check in _checks(protocol) for model in (check.model, check.baseline) if model is not None}
+    content = []
+    for name in _benchmarks(protocol):
+        entry = responses.benchmark(name)
+        order = [place for _, place in sorted((question, place) for place, question in enumerate(entry.questions))]
+        rows = [
+            [model, sha256_hex(entry.scores[row][order].tobytes()), sha256_hex(entry.reasons[row][order].tobytes())]
+            for row, model in enumerate(entry.models)
+            if model in named
+        ]
+        content.append([name, [entry.questions[place] for place in order], rows])
+    return sha256_hex(canonical_json(content))
+
+
+def _checks(protocol: Protocol) -> tuple[Check, ...]:
+    return protocol.thresholds.checks if protocol.thresholds else ()
+
+
+def _benchmarks(protocol: Protocol) -> Iterator[str]:
+    covered = {request.id: request.benchmarks for request in protocol.analyses}
+    named = {name for check in _checks(protocol) for name in ((check.benchmark,) if check.benchmark else covered[check.analysis])}
+    yield from sorted(named)

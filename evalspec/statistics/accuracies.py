@@ -1,0 +1,139 @@
+"""How accurate is a model, and between which limits, given how the questions came about?
+
+Assumption: as the design says, and that of the interval that the result names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_z
+from evalspec.statistics.clusters import clustered_mean, clustered_wilson
+from evalspec.statistics.designs import Design, DesignMean, StratumParts, about_spread, asked_shares, design_mean, stratum_parts
+from evalspec.statistics.groups import Groups, group
+from evalspec.statistics.proportions import Interval, Limits, effective_limits
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """A mean score with its interval.
+
+    ``method`` names the interval; ``effective_n`` is the number of independent questions that would be as precise, where it is not the
+    number of questions; ``interval`` and ``standard_error`` are None where the scores have no spread that they could rest on.
+    """
+
+    mean: float
+    interval: Interval | None
+    standard_error: float | None
+    questions: int
+    method: str
+    successes: int | None = None
+    effective_n: float | None = None
+    clusters: int | None = None
+    caution: str | None = None
+
+
+def accuracy(scores: FloatArray, design: Design, *, limits: Limits = "wilson", level: float = 0.95) -> Accuracy:
+    """Mean of scores in [0, 1] with the interval that fits their kind and the design.
+
+    Scores of 0 and 1 get ``limits``, on the effective number of questions where the design asks for it and with Student's quantile where
+    few clusters or strata measure the spread (Korn and Graubard). Other scores get Student's interval of their mean.
+
+    Parameters
+    ----------
+    scores
+        Shape (Q,), none missing.
+    design
+        Of the same questions.
+    limits
+        The interval for scores of 0 and 1.
+    level
+        Two-sided confidence level, in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        With the reason, where no mean or no standard error is defined: no scores, one cluster, a stratum with a single question.
+
+    References
+    ----------
+    Wilson (1927), doi:10.1080/01621459.1927.10502953. Korn and Graubard (1998), Surv. Methodol. 24, 193-201. Cochran (1977), Sampling
+    Techniques, 3rd ed., chapters 2 and 5. Bell and McCaffrey (2002), Surv. Methodol. 28, 169-181.
+
+    Examples
+    --------
+    >>> result = accuracy(np.array([1.0, 1, 1, 0, 1, 0]), Design())
+    >>> round(result.mean, 3), result.successes, result.method
+    (0.667, 4, 'wilson')
+    """
+    values = require_scores("scores", scores)
+    binary = bool(np.all((values == 0.0) | (values == 1.0)))
+    if binary and design.clusters is not None and not design.by_cluster:
+        return _clustered_proportion(values, design.clusters, limits, level)
+    moments = design_mean(values, design) if values.size > 1 else None
+    if binary and not design.by_cluster:
+        return _proportion(values, design, moments, limits, level)
+    if moments is None:
+        raise ValueError("a single question has no spread, and its score is neither 0 nor 1")
+    error = moments.standard_error or None
+    return Accuracy(
+        moments.mean, moments.interval(level), error, values.size, moments.method, clusters=moments.clusters, caution=about_spread(moments)
+    )
+
+
+def _proportion(values: FloatArray, design: Design, moments: DesignMean | None, limits: Limits, level: float) -> Accuracy:
+    """Interval of a proportion of independent or stratified 0/1 scores."""
+    n, successes = values.size, int(values.sum())
+    if design.strata is None or moments is None:
+        asked = design.asked(n)
+        effective = n / (1.0 - asked) if asked else None
+        interval = effective_limits(successes / n, effective or n, limits=limits, level=level)
+        method = limits if effective is None else f"{limits}_effective_n"
+        error = moments.standard_error if moments and moments.standard_error > 0.0 else None
+        return Accuracy(successes / n, interval, error, n, method, successes, effective, caution=design.note)
+    groups = group(design.strata, n)
+    effective = _effective_n(stratum_parts(values, design, groups), design, groups, level, values)
+    interval = effective_limits(moments.mean, effective, limits=limits, level=level, degrees_of_freedom=moments.degrees_of_freedom)
+    counted = successes if design.shares is None else None
+    return Accuracy(moments.mean, interval, moments.standard_error or None, n, f"{limits}_stratified", counted, effective)
+
+
+def _effective_n(parts: StratumParts, design: Design, groups: Groups, level: float, values: FloatArray) -> float:
+    """Return the number of independent questions that are as precise as the strata.
+
+    It is the variance of one question over that of the mean, both unbiased. Strata in which all answers are alike would show no variance and
+    promise too much, so the same ratio is taken again after z^2 made-up questions, half of them right, are spread over the strata in
+    proportion to their weight (the pseudo-observations of Agresti and Coull), and the smaller one counts. One stratum gives n.
+    """
+    n, mean, left = values.size, float(parts.shares @ parts.means), 1.0 - asked_shares(design, groups)
+    added = two_sided_z(level) ** 2 * parts.shares
+    eased = (parts.means * groups.sizes + added / 2.0) / (groups.sizes + added)
+    of_one = float(parts.shares @ eased) * (1.0 - float(parts.shares @ eased))
+    sizes = [of_one / float(np.sum(parts.shares**2 * eased * (1.0 - eased) / groups.sizes * left))]
+    variance = float(np.sum(parts.shares**2 * parts.variances))
+    if variance > 0.0 and 0.0 < mean < 1.0:
+        sizes.append(mean * (1.0 - mean) * n / (n - 1.0) / variance)
+    return min(sizes)
+
+
+def _clustered_proportion(values: FloatArray, labels: NDArray[np.str_], limits: Limits, level: float) -> Accuracy:
+    share = clustered_wilson(values, labels, level=level)
+    error = clustered_mean(values, labels, correction="CR2").standard_error
+    interval = share.interval
+    if limits != "wilson":
+        effective = share.effective_questions
+        interval = effective_limits(share.proportion, effective, limits=limits, level=level, degrees_of_freedom=share.clusters - 1.0)
+    return Accuracy(
+        mean=share.proportion,
+        interval=interval,
+        standard_error=error or None,
+        questions=values.size,
+        method=f"{limits}_clustered",
+        successes=int(values.sum()),
+        effective_n=share.effective_questions,
+        clusters=share.clusters,
+        caution=share.caution,
+    )
