@@ -111,8 +111,11 @@ class Axes(Protocol):
     def caption(self, text: str) -> None:
         """Set what the chart shows, in words that can stand for it."""
 
-    def scale(self, label: str, *, percent: bool = True, whole: bool = False) -> None:
-        """Name the axis of values (horizontal for rows, vertical for curves); say whether they are shown as percent, or are whole numbers."""
+    def scale(self, label: str, *, percent: bool = True, whole: bool = False, span: tuple[float, float] | None = None) -> None:
+        """Name the axis of values (horizontal for rows, vertical for curves); say whether they are shown as percent, or are whole numbers.
+
+        The axis reaches at least over `span`.
+        """
 
     def interval(self, label: str, value: float | None, low: float | None, high: float | None, *, group: str = "", muted: bool = False) -> None:
         """Add a row: a point with its interval under a group heading; None draws the row as undefined, `muted` less strongly."""

@@ -95,13 +95,17 @@ class CurvePoint(Artifact):
 
 
 class PowerResult(Artifact):
-    """Detectable differences of every pair, the declared plan, and the curve; `pair_alpha` is alpha after the correction's worst case."""
+    """Detectable differences of every pair, the declared plan, and the curve.
+
+    `pair_alpha` is alpha after the correction's worst case; `level` is that of the intervals of observed discordances.
+    """
 
     test: Literal["exact", "mid_p"]
     alpha: float
     pair_alpha: float
     power: float
     comparisons: int
+    level: float
     difference: float | None
     discordance: float | None
     rows: tuple[PowerRow, ...]
@@ -123,6 +127,7 @@ def compute(responses: Responses, options: PowerOptions, _context: Context) -> P
         pair_alpha=alpha,
         power=options.power,
         comparisons=comparisons,
+        level=LEVEL,
         difference=options.difference,
         discordance=options.discordance,
         rows=tuple(row for benchmark in responses.benchmarks for row in _rows(benchmark, pairs[benchmark.benchmark], test, options.power)),
@@ -142,7 +147,7 @@ def estimates(result: PowerResult) -> tuple[Estimate, ...]:
             value=row.detectable,
             low=row.low,
             high=row.high,
-            confidence_level=None if row.low is None else LEVEL,
+            confidence_level=None if row.low is None else result.level,
             method=f"mcnemar_{result.test}",
             n=row.n,
             polarity="lower_is_better",
@@ -154,8 +159,8 @@ def estimates(result: PowerResult) -> tuple[Estimate, ...]:
 
 def plot(result: PowerResult, axes: Axes) -> None:
     """Draw the smallest detectable difference along the number of questions, one curve per discordance."""
-    axes.caption(f"Smallest true difference that McNemar's test finds with {result.power:.0%} power, along the number of questions.")
-    axes.scale("smallest detectable difference", percent=True)
+    axes.caption("Smallest true difference in accuracy that McNemar's test finds with the wanted power, along the number of questions.")
+    axes.scale("smallest detectable difference in accuracy", percent=True)
     axes.across("questions", logarithmic=True)
     for discordance in dict.fromkeys(point.discordance for point in result.curve):
         points = [Point(point.n, point.detectable) for point in result.curve if point.discordance == discordance and point.detectable is not None]

@@ -119,7 +119,7 @@ def plot(result: RedrawResult, axes: Axes) -> None:
         "How often the model with the highest score stays first, and the first few keep their order, by number of questions drawn; "
         f"bands are {result.level:.0%} Monte Carlo intervals."
     )
-    axes.scale("frequency in redraws")
+    axes.scale("frequency in redraws", span=(0.0, 1.0))
     axes.across("questions in a draw", logarithmic=True)
     for pool in result.pools:
         rows = [row for row in result.rows if row.benchmark == pool.benchmark and row.top_stays is not None]
@@ -148,11 +148,11 @@ def _rows(found: Drawable, options: RedrawOptions, context: Context) -> Iterator
 
 
 def _grid(questions: int, options: RedrawOptions) -> list[int]:
-    """Choose round sizes below the number of questions, and that number itself where it does not repeat the set."""
+    """Choose round sizes below the number of questions, parts of few questions, and their number itself where that does not repeat the set."""
     below = [size for size in GRID if size < questions]
-    if options.replacement == "with":
-        return [*below, questions]
-    return below or [max(1, questions // 2)]
+    if len(below) < 2:
+        below = sorted({questions // part for part in (8, 4, 2)} - {0})
+    return [*below, questions] if options.replacement == "with" else below or [questions]
 
 
 def _why_undefined(found: Drawable, size: int, options: RedrawOptions) -> str | None:

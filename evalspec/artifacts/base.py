@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any, Self
 
@@ -60,10 +61,24 @@ def _indented(value: Any, line: str) -> str:  # Any: as above
     if not any(isinstance(item, dict | list | tuple) for item in items):
         text = _encoder(f",{inner}").encode(value)
         return f"{text[0]}{inner}{text[1:-1]}{line}{text[-1]}" if items else text
-    if isinstance(value, dict):
-        entries = (f"{_encoder(',').encode(key)}: {_indented(value[key], inner)}" for key in sorted(value))
-        return f"{{{inner}{f',{inner}'.join(entries)}{line}}}"
-    return f"[{inner}{f',{inner}'.join(_indented(item, inner) for item in items)}{line}]"
+    parts = _entries(value, inner) if isinstance(value, dict) else (_indented(item, inner) for item in items)
+    opened, closed = "{}" if isinstance(value, dict) else "[]"
+    return f"{opened}{inner}{f',{inner}'.join(parts)}{line}{closed}"
+
+
+def _entries(value: dict[str, Any], inner: str) -> Iterator[str]:
+    """Yield the entries of an object in their order, those without containers between two others in one piece."""
+    encoder, plain = _encoder(f",{inner}"), {}
+    for key in sorted(value):
+        if not isinstance(value[key], dict | list | tuple):
+            plain[key] = value[key]
+            continue
+        if plain:
+            yield encoder.encode(plain)[1:-1]
+            plain = {}
+        yield f"{encoder.encode(key)}: {_indented(value[key], inner)}"
+    if plain:
+        yield encoder.encode(plain)[1:-1]
 
 
 @lru_cache

@@ -38,6 +38,7 @@ class CurveScales:
     caption: str
     values: str
     percent: bool
+    span: tuple[float, ...]
     across: str
     logarithmic: bool
     references: Mapping[float, str]
@@ -72,7 +73,7 @@ class _Panels:
         self.left, self.right = 52.0, self.width - 20.0
         self._height = 150 if narrow else 190
         numbers = [number for curve in curves for point in curve.points for number in (point.y, point.low, point.high) if number is not None]
-        numbers += scales.references
+        numbers += [*scales.references, *scales.span]
         self._ticks = nice_ticks(min(numbers), max(numbers), most=6)
         self._signed = self._ticks[0] < 0
         positions = sorted({point.x for curve in curves for point in curve.points})

@@ -67,6 +67,7 @@ class Content:
     label: str = ""
     percent: bool = True
     whole: bool = False
+    span: tuple[float, ...] = ()
     across: str = ""
     logarithmic: bool = False
     rows: list[Row] = field(default_factory=list)
@@ -84,9 +85,12 @@ class Chart:
         """Set what the chart shows, in words that can stand for it."""
         self._content.caption = text
 
-    def scale(self, label: str, *, percent: bool = True, whole: bool = False) -> None:
-        """Name the axis of values (horizontal for rows, vertical for curves); say whether they are shown as percent, or are whole numbers."""
-        self._content.label, self._content.percent, self._content.whole = label, percent, whole
+    def scale(self, label: str, *, percent: bool = True, whole: bool = False, span: tuple[float, float] | None = None) -> None:
+        """Name the axis of values (horizontal for rows, vertical for curves); say whether they are shown as percent, or are whole numbers.
+
+        The axis reaches at least over `span`.
+        """
+        self._content.label, self._content.percent, self._content.whole, self._content.span = label, percent, whole, span or ()
 
     def interval(self, label: str, value: float | None, low: float | None, high: float | None, *, group: str = "", muted: bool = False) -> None:
         """Add a row: a point with its interval under a group heading; None draws the row as undefined, `muted` less strongly."""
@@ -133,7 +137,13 @@ class Chart:
         if content.rows:
             raise ValueError("a chart shows rows or curves, not both")
         scales = CurveScales(
-            content.caption, content.label, content.percent, content.across, content.logarithmic, {one.value: one.label for one in content.references}
+            caption=content.caption,
+            values=content.label,
+            percent=content.percent,
+            span=content.span,
+            across=content.across,
+            logarithmic=content.logarithmic,
+            references={one.value: one.label for one in content.references},
         )
         return Figure(
             svg=draw_curves(content.curves, scales, narrow=width == "narrow"),
@@ -176,7 +186,7 @@ class _Drawing:
 
     def _choose_ticks(self) -> tuple[float, ...]:
         numbers = [number for row in self._content.rows for number in (row.value, row.low, row.high) if number is not None]
-        numbers += [reference.value for reference in self._content.references]
+        numbers += [*(reference.value for reference in self._content.references), *self._content.span]
         low, high = (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
         return nice_ticks(low, high, most=6 if self._narrow else 9, whole=self._content.whole)
 

@@ -39,7 +39,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(8)
     baseline = rng.random(QUESTIONS) < 0.7
     answers = {"baseline": baseline}
-    for name, lost, won in (("same", 0.04, 0.0933), ("worse", 0.12, 0.05), ("doubtful", 0.07, 0.1)):
+    for name, lost, won in (("same", 0.04, 0.0933), ("worse", 0.12, 0.05), ("doubtful", 0.08, 0.1)):
         chance = rng.random(QUESTIONS)
         answers[name] = np.where(baseline, chance >= lost, chance < won)
     with (folder / "recorded.csv").open("w", newline="") as stream:

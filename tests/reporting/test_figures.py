@@ -165,3 +165,11 @@ def test_whole_ticks_are_whole_few_and_enclose_the_numbers(low: int, span: int) 
     assert all(tick == int(tick) for tick in ticks)
     assert len(ticks) <= 9
     assert ticks[0] <= low <= low + span <= ticks[-1]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_an_axis_reaches_over_the_span_that_it_is_given(width: Width) -> None:
+    chart = Chart()
+    chart.scale("frequency", span=(0.0, 1.0))
+    chart.curve("stays", [Point(10, 0.5), Point(20, 0.51)])
+    assert {"0 %", "100 %"} <= set(texts(chart.draw(width).svg))
