@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from evalspec.artifacts.protocol import PlannedSize
 from evalspec.artifacts.questions import LETTERS, QuestionBank, QuestionSet
 from evalspec.artifacts.study import Benchmark, SampleIds, SampleSimple, SampleStratified, size_of
 from evalspec.language.compile import CompiledStudy, located, refuse
 from evalspec.language.faults import Fault, suggestion
 from evalspec.language.positions import Pointer
 from evalspec.language.scalars import quoted
+
+if TYPE_CHECKING:  # most studies plan no size, and validation starts fast
+    from evalspec.artifacts.protocol import PlannedSize
 
 
 def check_against_questions(compiled: CompiledStudy, bank: QuestionBank) -> None:

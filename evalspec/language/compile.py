@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from evalspec.artifacts.protocol import PlannedSize
 from evalspec.artifacts.study import Sample, Study, sized
 from evalspec.errors import Diagnostic, Location, StudyError
 from evalspec.language import consistency, designs, limits, references
@@ -23,6 +23,9 @@ from evalspec.language.sizes import planned_sizes, sizes
 from evalspec.language.source import read_source
 from evalspec.language.validation import grammar_faults, study_of, version_faults
 from evalspec.protocols import Catalogue
+
+if TYPE_CHECKING:  # most studies plan no size, and validation starts fast
+    from evalspec.artifacts.protocol import PlannedSize
 
 MAX_FAULTS = 100
 

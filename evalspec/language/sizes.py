@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from evalspec.artifacts.base import canonical_json
-from evalspec.artifacts.protocol import PlannedSize
 from evalspec.artifacts.study import SampleSimple, SampleStratified, SizeToDetect, Study
 from evalspec.language.draft import Draft, Entry
 from evalspec.language.faults import Fault, lookup, name_of
 from evalspec.language.grammar import OWN_KEYS
 from evalspec.protocols import Catalogue, Comparison
+
+if TYPE_CHECKING:  # most studies plan no size, and validation starts fast
+    from evalspec.artifacts.protocol import PlannedSize
 
 TWO_SIDED = ("exact", "mid_p")
 
@@ -91,6 +93,7 @@ def _first_known(comparisons: tuple[Comparison, ...]) -> Comparison | None:
 @cache
 def _planned(target: SizeToDetect, analysis: str, comparison: Comparison) -> PlannedSize:
     """Return the number of questions that a test needs; raises ValueError when there is none."""
+    from evalspec.artifacts.protocol import PlannedSize
     from evalspec.statistics.planned_tests import PlannedTest
 
     if comparison.both_limits and target.detect != -comparison.limit:
