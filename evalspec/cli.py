@@ -81,18 +81,20 @@ def init(options: argparse.Namespace, console: Console) -> int:
 
 def validate(options: argparse.Namespace, console: Console) -> int:
     """Say whether a study can be run, or every fault of it."""
-    from evalspec.checking import check
+    from evalspec.checking import check, check_models
 
-    sound = check(_study(options), _settings(options))
+    settings = _settings(options)
+    sound = check(_study(options), settings)
+    absent = (*sound.absent, *check_models(sound.compiled, settings))
     study = sound.compiled.study
     checks = study.thresholds.checks if study.thresholds else ()
-    for error in sound.absent:
+    for error in absent:
         console.note(f"not looked at: {error}")
     content: dict[str, JsonValue] = {
         "study": str(options.study),
         "valid": True,
         "study_sha256": study.source_sha256,
-        "not_looked_at": [error.diagnostics[0].message for error in sound.absent],
+        "not_looked_at": [error.diagnostics[0].message for error in absent],
         "models": len(study.models),
         "benchmarks": len(study.benchmarks),
         "analyses": len(study.analyses),

@@ -21,16 +21,20 @@ MISSING_WORDS = {
 
 def limitations(dossier: Dossier) -> tuple[str, ...]:
     """Return what follows from the facts of the run, most general first; sentences name models but hold no results."""
+    return (*_general(dossier), *_of_models(dossier))
+
+
+def main_limitations(dossier: Dossier) -> tuple[str, ...]:
+    """Return those that stand on the first page: the author's own, what befell a model's answers, then the most general facts."""
+    return (*dossier.study.limitations[: MAIN - 2], *_of_models(dossier)[: MAIN - 2], *_general(dossier))[:MAIN]
+
+
+def _of_models(dossier: Dossier) -> tuple[str, ...]:
     places: dict[str, list[str]] = {}
     for summary in dossier.findings.summaries:
         for sentence in _of_model(summary, dossier):
             places.setdefault(sentence, []).append(f"{summary.model} on {summary.benchmark}")
-    return tuple(_general(dossier)) + tuple(f"{sentence} This holds for {', '.join(where)}." for sentence, where in places.items())
-
-
-def main_limitations(dossier: Dossier) -> tuple[str, ...]:
-    """Return the three that stand on the first page: the author's own first, then the most general facts."""
-    return (*dossier.study.limitations[: MAIN - 1], *limitations(dossier))[:MAIN]
+    return tuple(f"{sentence} This holds for {', '.join(where)}." for sentence, where in places.items())
 
 
 def _general(dossier: Dossier) -> Iterator[str]:
@@ -38,7 +42,7 @@ def _general(dossier: Dossier) -> Iterator[str]:
     shown = " to ".join(str(number) for number in (repeats if len(repeats) < 2 else [repeats[0], repeats[-1]]))
     yield f"Prompt forms tried: 1; repeats: {shown}; contamination: not assessed."
     yield (
-        "Intervals say how far another draw of questions from the same source would move a number. "
+        "Intervals say how far other questions of the same kind would move a number. "
         "They say nothing about other tasks, other wordings or the use that the models are meant for."
     )
     if any(entry.flags for entry in dossier.responses.benchmarks):

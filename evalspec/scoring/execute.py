@@ -82,7 +82,20 @@ def score(task: ScoringTask, executor: Executor, journal: Journal, progress: Pro
         for work in order.works:
             rows[order.model, work.benchmark] = _rows(order, work, after[order.model, work.benchmark], task.questions[work.benchmark])
     _record_speeds(orders, before, after, executor, journal)
-    return Scored(assemble(task.protocol, task.questions, rows), tuple(_ledger(orders, before, after)))
+    responses = assemble(task.protocol, task.questions, rows)
+    for warning in _missing(responses):
+        progress(Progress("scoring", 0, 0, "questions", warning=warning))
+    return Scored(responses, tuple(_ledger(orders, before, after)))
+
+
+def _missing(responses: Responses) -> Iterator[str]:
+    """Say for each model how many of its scores are missing and what the study does with them."""
+    rule = {"wrong": "counted as wrong", "complete_case": "left out", "error": "refused"}
+    for benchmark in responses.benchmarks:
+        for model, reasons in benchmark.missing_counts().items():
+            if reasons:
+                listed = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in reasons.items())
+                yield f"{model} on {benchmark.benchmark}: {listed} of {benchmark.scores[0].size:,}; {rule[benchmark.missing]}"
 
 
 def _read_all(orders: Sequence[WorkOrder], journal: Journal) -> dict[tuple[str, str], _BenchmarkRecord]:

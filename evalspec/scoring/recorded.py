@@ -64,7 +64,8 @@ def _reason(answers: RecordedAnswers, index: int) -> Reason:
 def _choice(cell: Cell, question: Question) -> int:
     """Return the index of the choice, -1 for what is none of the question's choices."""
     if isinstance(cell, str):
-        index = LETTERS.index(cell) if LETTER.fullmatch(cell) else int(cell) if cell.isdecimal() else -1
+        written = cell.strip().upper()
+        index = LETTERS.index(written) if LETTER.fullmatch(written) else int(written) if written.isdecimal() else -1
     else:
         index = cell if isinstance(cell, int) else -1
     return index if 0 <= index < len(question.choices) else -1
