@@ -28,6 +28,7 @@ def make_environment(documents: Documents) -> Environment:
         finalize=finalize,
         trim_blocks=True,
         lstrip_blocks=True,
+        extensions=["jinja2.ext.do"],
         optimized=False,  # each template is rendered once: optimising it costs more than it saves
     )
     environment.globals["number"] = _number_printer(documents)

@@ -5,7 +5,7 @@ from __future__ import annotations
 _HEAD = """\
 # How to check this report
 
-With evalspec: `evalspec verify . --trust trusted_signers.yaml`, with a trust file that you did **not** get together with this folder.
+With evalspec: `evalspec verify . --trust team.yaml`, with a trust file that you did **not** get together with this folder.
 
 Without evalspec, with Python, OpenSSL, coreutils and (for the PDF) poppler-utils: run these commands in this folder, one after the other.
 
