@@ -83,9 +83,7 @@ def false_passes(plan: Protocol, draws: np.ndarray) -> int:
 def test_an_exact_floor_is_cleared_wrongly_at_most_as_often_as_declared(floor: float) -> None:
     draws = np.random.default_rng(11).random((RUNS, 1, QUESTIONS)) < floor
     check = Check(id="floor", analysis="accuracy", metric="accuracy", model="m", at_least=floor)
-    plan = protocol(
-        ("m",), {"accuracy": {"kind": "intervals", "method": "clopper_pearson", "level": 1 - 2 * ALPHA}}, Thresholds(checks=(check,))
-    )
+    plan = protocol(("m",), {"accuracy": {"kind": "intervals", "method": "clopper_pearson", "level": 1 - 2 * ALPHA}}, Thresholds(checks=(check,)))
     assert false_passes(plan, draws) <= most(ALPHA)
 
 
