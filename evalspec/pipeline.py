@@ -14,7 +14,9 @@ from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.protocol import BatchRule, Protocol, RecordIdentity
 from evalspec.artifacts.questions import QuestionBank
 from evalspec.artifacts.schedule import Schedule
+from evalspec.artifacts.study import Study
 from evalspec.artifacts.verdict import Verdict
+from evalspec.chain import Links, broken_links
 from evalspec.checking import SoundStudy, check
 from evalspec.errors import EvalspecError, InputError, MissingLibrary, ReportError
 from evalspec.gating import gate
@@ -23,14 +25,14 @@ from evalspec.looks import count_looks
 from evalspec.planning.forecasts import forecast_gates
 from evalspec.planning.protocol import build_protocol, list_questions
 from evalspec.planning.sampling import draw
-from evalspec.planning.schedule import build_schedule
+from evalspec.planning.schedule import build_schedule, disclosed
 from evalspec.protocols import ProgressSink, ignore_progress
 from evalspec.scoring.execute import ScoringTask, score
 from evalspec.sealing import Seal
 from evalspec.settings import Settings
 from evalspec.signing.seal import seal
 from evalspec.signing.verification import Verification
-from evalspec.store import FINDINGS, PROTOCOL, REPORT_HTML, REPORT_PDF, RESPONSES, STUDY_SOURCE, VERDICT, RunDirectory, first_fault
+from evalspec.store import FINDINGS, PROTOCOL, REPORT_HTML, REPORT_PDF, RESPONSES, STUDY, STUDY_SOURCE, VERDICT, RunDirectory, first_fault
 from evalspec.tables.responses import responses_from_parquet
 
 ATTACHED = (STUDY_SOURCE, PROTOCOL, FINDINGS, VERDICT)
@@ -109,7 +111,7 @@ def run(study: Path, out: Path, settings: Settings, *, seal_with: Seal, command:
     directory.clear()
     directory.write_study(prepared.compiled.study, prepared.compiled.text)
     directory.write_protocol(prepared.protocol)
-    directory.write_schedule(prepared.schedule)
+    directory.write_schedule(disclosed(prepared.schedule, prepared.protocol))
     directory.write_questions(prepared.protocol, prepared.bank)
     digest = directory.write_responses(scored.responses, prepared.protocol)
     findings = analyse(directory.read_responses(), prepared.protocol, catalogue(), responses_sha256=digest, gate=gate, progress=progress)
@@ -162,12 +164,16 @@ def report(folder: Path, settings: Settings, *, seal_with: Seal) -> Outcome:
 
 def recompute(folder: Path, verification: Verification) -> Recomputation:
     """Rebuild findings and verdict from the recorded responses, all read from verified bytes, and compare them with the recorded ones."""
-    content = {name: verification.read_verified(folder, name) for name in (PROTOCOL, RESPONSES, FINDINGS, VERDICT)}
+    content = {name: verification.read_verified(folder, name) for name in (STUDY_SOURCE, STUDY, PROTOCOL, RESPONSES, FINDINGS, VERDICT)}
     try:
         protocol, responses = Protocol.from_json(content[PROTOCOL]), responses_from_parquet(content[RESPONSES])
         recorded = Findings.from_json(content[FINDINGS]), Verdict.from_json(content[VERDICT])
+        links = Links(content[STUDY_SOURCE], Study.from_json(content[STUDY]), protocol, responses, content[RESPONSES], *recorded)
     except ValueError as error:
         return Recomputation("not_recomputable", why=f"a file is not what this version of evalspec reads: {first_fault(error)}")
+    broken = broken_links(links)
+    if broken:
+        return Recomputation("differs", broken)
     missing = sorted({request.kind for request in protocol.analyses} - set(catalogue()))
     if missing:
         return Recomputation("not_recomputable", why=f"no analysis of the kind {missing[0]!r} is installed here")

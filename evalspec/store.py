@@ -66,7 +66,8 @@ class RunDirectory:
     def clear(self) -> None:
         """Remove an earlier run's files, so that nothing of it can be taken for this one's; raises StoreError as `prepare` does."""
         self.prepare()
-        for entry in sorted(self.path.iterdir()):
+        # study.json goes last: a folder without it would no longer be known as ours.
+        for entry in sorted(self.path.iterdir(), key=lambda entry: entry.name == STUDY):
             entry.unlink()
 
     def file(self, name: str) -> Path:

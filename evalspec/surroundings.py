@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -52,17 +53,23 @@ def host() -> str:
 
 
 def git_state(file: Path) -> GitState:
-    """Return the commit that `file` stands at and whether the file has changes since."""
-    commit = _git(file.parent, "rev-parse", "HEAD")
+    """Return the commit that `file` stands at and whether its bytes differ from that commit's.
+
+    `git status` is not asked: it may run a monitor or filters that a foreign repository configures.
+    """
+    commit = _git(file.parent, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return GitState(None, None)
-    changes = _git(file.parent, "status", "--porcelain", "--", file.name)
-    return GitState(commit, bool(changes))
+    content = file.read_bytes()
+    blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return GitState(commit, _git(file.parent, "rev-parse", "--verify", f"HEAD:./{file.name}") != blob)
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
+    environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    command = ["git", "-C", str(folder), "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20, check=False)  # noqa: S603, S607
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -215,7 +215,9 @@ def _digest_of(identity: CheckpointIdentity | RecordIdentity) -> str:
 def _write_privately(path: Path, content: bytes) -> None:
     """Write a file of the cache folder whole and for its owner alone; the folder is kept out of git."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+    ignored = path.parent / ".gitignore"
+    if not ignored.exists():
+        ignored.write_text("*\n", encoding="utf-8")
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
         stream.write(content)

@@ -97,7 +97,7 @@ class ProtocolBenchmark(Artifact):
 
     id: Identifier
     source: str
-    source_sha256: Digest
+    source_sha256: Digest = Field(description="Of the source's files; under `disclosure: none`, of the commitments to the drawn questions.")
     source_size: int = Field(description="Questions in the source.")
     licence: str | None = None
     sample: Sample

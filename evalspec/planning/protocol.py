@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.prompts import prompt_template
 from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, DrawnQuestion, Pool, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
@@ -79,7 +80,7 @@ def _benchmark(benchmark: Benchmark, question_set: QuestionSet, draw: Draw, comm
     return ProtocolBenchmark(
         id=benchmark.id,
         source=question_set.source,
-        source_sha256=question_set.source_sha256,
+        source_sha256=_digest_of_commitments(questions) if commit else question_set.source_sha256,
         source_size=len(question_set.questions),
         licence=question_set.licence,
         sample=_disclosed(benchmark.sample, questions) if commit else benchmark.sample,
@@ -94,6 +95,11 @@ def _benchmark(benchmark: Benchmark, question_set: QuestionSet, draw: Draw, comm
         prompt=prompt_template(benchmark.scoring),
         disclosure=benchmark.disclosure,
     )
+
+
+def _digest_of_commitments(questions: tuple[DrawnQuestion, ...]) -> str:
+    """Stand for the digest of a hidden source: the file's own would let guesses at a small file be tested."""
+    return sha256_hex("\n".join(question.sha256 for question in questions).encode())
 
 
 def _clusters(benchmark: Benchmark) -> Literal["subject", "cluster"] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from evalspec.artifacts.base import canonical_json, sha256_hex
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.schedule import Device, Job, MemoryNeed, Schedule, StratumSize
 from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkOrder, jobs_of
@@ -63,6 +64,20 @@ def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: It
         seconds_basis=None if unplaced else _basis(pieces, placement, outlook),
         warnings=(*_memory_warnings(outlook), *_strata_warnings(strata), *_cluster_warnings(protocol), *gate_warnings(gates)),
     )
+
+
+def disclosed(schedule: Schedule, protocol: Protocol) -> Schedule:
+    """Return the schedule as it may be published: the id of a job on hidden questions is made of their commitments alone.
+
+    The journal's own id of such a job is a digest over the questions, keys included, and would let guesses be tested.
+    """
+    hidden = {entry.id for entry in protocol.benchmarks if entry.disclosure == "none"}
+    named = protocol.digest()
+    jobs = tuple(
+        job.model_copy(update={"id": sha256_hex(canonical_json([named, job.model, job.benchmark, job.shard]))}) if job.benchmark in hidden else job
+        for job in schedule.jobs
+    )
+    return schedule.model_copy(update={"jobs": jobs})
 
 
 @dataclass(frozen=True, slots=True)

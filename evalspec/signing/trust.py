@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -134,7 +135,7 @@ class Trust:
         return Judgement(trusted=False, name=claimed_name, reasons=(self._why_not(fingerprint, claimed_name),))
 
     def _knows_name(self, name: str) -> bool:
-        return any(entry.name.casefold() == name.casefold() for entry in self.entries)
+        return any(_alike(entry.name) == _alike(name) for entry in self.entries)
 
     def _why_not(self, fingerprint: str, name: str) -> str:
         if not self.entries and not self.fingerprints:
@@ -142,6 +143,11 @@ class Trust:
         if self._knows_name(name):
             return f"{name!r} is known with another key: whoever signed with {fingerprint} may only have copied the name"
         return f"the key {fingerprint} is not among the trusted ones"
+
+
+def _alike(name: str) -> str:
+    """Return a name without what readers do not see: case, spaces around and within, compatibility forms."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def read_trust(path: Path) -> tuple[TrustedSigner, ...]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evalspec.language.source import read_source
+
 if TYPE_CHECKING:
     from tests.end_to_end.conftest import Command, Run
 

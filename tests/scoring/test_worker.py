@@ -130,9 +130,9 @@ def test_a_worker_that_crashes_three_times_is_given_up(task: ScoringTask, tmp_pa
     assert "memory" in str(caught.value.diagnostics[0].hint)
 
 
-def test_a_worker_that_fails_is_not_tried_again_and_its_last_words_are_shown(task: ScoringTask, tmp_path: Path) -> None:
+def test_a_worker_that_cannot_write_its_journal_is_not_tried_again_and_says_what_to_mend(task: ScoringTask, tmp_path: Path) -> None:
     (tmp_path / "journal").write_bytes(b"a file where a folder should be")
-    with pytest.raises(ScoringError, match=r"(?s)ended with code 1; its last lines were:.*NotADirectoryError"):
+    with pytest.raises(ScoringError, match=r"(?s)scoring of 'm' stopped: .*Not a directory.*what was scored is kept"):
         LocalExecutor().run(task.orders(), tmp_path / "journal", lambda _event: None)
 
 

@@ -16,6 +16,9 @@ from evalspec.artifacts.schedule import Device
 from evalspec.artifacts.work import WorkerEvent, WorkOrder, WorkOrders
 from evalspec.errors import Diagnostic, ScoringError
 
+SECRETS = ("EVALSPEC_KEY_PASSPHRASE",)
+"""Variables that are nothing to a worker."""
+
 TRIES = 3
 TAIL_LINES = 12
 FAILED = 3
@@ -65,7 +68,10 @@ class LocalExecutor:
             command += ["--threads", str(self._threads)]
         with tempfile.TemporaryFile() as errors:
             # A session of its own: Ctrl-C reaches this process alone, which then ends the worker.
-            worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True)  # noqa: S603 - our own module
+            environment = {name: value for name, value in os.environ.items() if name not in SECRETS}
+            worker = subprocess.Popen(  # noqa: S603 - our own module
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True, env=environment
+            )
             try:
                 _hand_over(worker, orders)
                 for line in worker.stdout or ():

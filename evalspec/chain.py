@@ -1,0 +1,88 @@
+"""Do the files of a run follow from each other?  Each names its parent's digest, and all speak of the same models and questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalspec.analyses.recomputation import Divergence
+from evalspec.artifacts.base import sha256_hex
+from evalspec.artifacts.findings import Findings
+from evalspec.artifacts.protocol import Protocol
+from evalspec.artifacts.responses import BenchmarkResponses, Responses
+from evalspec.artifacts.study import Study
+from evalspec.artifacts.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The files of a run as they were read, and the bytes whose digests they name."""
+
+    study_source: bytes
+    study: Study
+    protocol: Protocol
+    responses: Responses
+    responses_bytes: bytes
+    findings: Findings
+    verdict: Verdict
+
+
+def broken_links(links: Links) -> tuple[Divergence, ...]:
+    """Return every place at which a file of a run does not belong to its parent."""
+    return (*_digests(links), *_plan(links), *_responses(links))
+
+
+def _digests(links: Links) -> Iterator[Divergence]:
+    protocol, responses = links.protocol.digest(), sha256_hex(links.responses_bytes)
+    for file, path, named, actual in (
+        ("study.json", "/source_sha256", links.study.source_sha256, sha256_hex(links.study_source)),
+        ("protocol.json", "/study_sha256", links.protocol.study_sha256, links.study.digest()),
+        ("responses.parquet", "/protocol_sha256", links.responses.protocol_sha256, protocol),
+        ("findings.json", "/protocol_sha256", links.findings.protocol_sha256, protocol),
+        ("findings.json", "/responses_sha256", links.findings.responses_sha256, responses),
+        ("verdict.json", "/findings_sha256", links.verdict.findings_sha256, links.findings.digest()),
+    ):
+        if named != actual:
+            yield Divergence(file, path, named, actual)
+
+
+def _plan(links: Links) -> Iterator[Divergence]:
+    """Hold what the protocol will compute and judge against what the study asked for."""
+    study, protocol = links.study, links.protocol
+    if protocol.analyses != study.analyses:
+        yield Divergence("protocol.json", "/analyses", "as recorded", "other than in study.json")
+    if protocol.thresholds != study.thresholds:
+        yield Divergence("protocol.json", "/thresholds", "as recorded", "other than in study.json")
+    for name, recorded, asked in (
+        ("/seed", protocol.seed, study.seed),
+        ("/models", [model.id for model in protocol.models], [model.id for model in study.models]),
+        ("/benchmarks", [entry.id for entry in protocol.benchmarks], [entry.id for entry in study.benchmarks]),
+    ):
+        if recorded != asked:
+            yield Divergence("protocol.json", name, str(recorded), str(asked))
+
+
+def _responses(links: Links) -> Iterator[Divergence]:
+    models = tuple(model.id for model in links.protocol.models)
+    found = {entry.benchmark: entry for entry in links.responses.benchmarks}
+    for benchmark in links.protocol.benchmarks:
+        place, entry = f"/{benchmark.id}", found.pop(benchmark.id, None)
+        if entry is None:
+            yield Divergence("responses.parquet", place, "absent", "in protocol.json")
+            continue
+        if entry.models != models:
+            yield Divergence("responses.parquet", f"{place}/models", ", ".join(entry.models), ", ".join(models))
+        if entry.questions != tuple(question.id for question in benchmark.questions):
+            yield Divergence("responses.parquet", f"{place}/questions", "as recorded", "other than in protocol.json")
+        elif not _same_weights(entry, [question.weight for question in benchmark.questions]):
+            yield Divergence("responses.parquet", f"{place}/weights", "as recorded", "other than in protocol.json")
+        if entry.missing != benchmark.missing:
+            yield Divergence("responses.parquet", f"{place}/missing", entry.missing, benchmark.missing)
+    for name in found:
+        yield Divergence("responses.parquet", f"/{name}", "recorded", "not in protocol.json")
+
+
+def _same_weights(entry: BenchmarkResponses, weights: list[float]) -> bool:
+    return bool(np.array_equal(entry.weights, np.array(weights)))
