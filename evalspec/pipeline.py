@@ -26,7 +26,7 @@ from evalspec.planning.forecasts import forecast_gates
 from evalspec.planning.protocol import build_protocol, list_questions
 from evalspec.planning.sampling import draw
 from evalspec.planning.schedule import build_schedule, disclosed
-from evalspec.protocols import ProgressSink, ignore_progress
+from evalspec.protocols import Progress, ProgressSink, ignore_progress
 from evalspec.scoring.execute import ScoringTask, score
 from evalspec.sealing import Seal
 from evalspec.settings import Settings
@@ -108,6 +108,9 @@ def run(study: Path, out: Path, settings: Settings, *, seal_with: Seal, command:
     prepared = prepare(study, settings)
     directory.prepare()
     scored = score(prepared.task, executor, tools.journal(settings), progress)
+    earlier = directory.study_sha256()
+    if earlier not in {None, prepared.compiled.study.source_sha256}:
+        progress(Progress("scoring", 0, 0, "questions", warning=f"{out} held the run of another text of a study ({earlier}); it is replaced"))
     directory.clear()
     directory.write_study(prepared.compiled.study, prepared.compiled.text)
     directory.write_protocol(prepared.protocol)

@@ -63,6 +63,11 @@ class RunDirectory:
         except OSError as error:
             raise StoreError(f"{self.path} cannot be used: {error.strerror}", hint="name another folder with --out") from error
 
+    def study_sha256(self) -> str | None:
+        """Return the digest of the study.yaml of an earlier run; None where there is none."""
+        path = self.path / STUDY_SOURCE
+        return sha256_hex(path.read_bytes()) if path.is_file() else None
+
     def clear(self) -> None:
         """Remove an earlier run's files, so that nothing of it can be taken for this one's; raises StoreError as `prepare` does."""
         self.prepare()

@@ -69,7 +69,12 @@ def plan_tokens(folder: Path, work: BenchmarkWork, *, model: str) -> EncodedWork
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise InputError(f"'{folder.name}' has no tokenizer.json", hint="save the tokenizer again with a current transformers")
-    tokenizer = Tokenizer.from_file(str(path))
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception for a file that it cannot read
+        raise InputError(
+            f"'{folder.name}': tokenizer.json cannot be read: {error}", hint="save the tokenizer again with a current transformers"
+        ) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
 
