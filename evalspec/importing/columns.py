@@ -48,10 +48,10 @@ def find_columns(rows: Sequence[Row], declared: FieldNames, faults: Faults) -> C
     missing = [part for part in NEEDED if (choices if part == "choices" else found[part]) is None]
     for part, name in unknown.items():
         close = get_close_matches(name, present, n=1)
-        message = f"column '{name}', declared for the {part}, is not in the file; its columns are {_listed(present)}"
+        message = f"column '{name}', declared for the {part}, is not in the file; {_listed(present, faults)}"
         faults.add(rows[0].location, message, hint=f"did you mean '{close[0]}'?" if close else None)
     for part in missing:
-        faults.add(rows[0].location, f"no column holds the {part}; the columns are {_listed(present)}", hint=_how_to_declare(part))
+        faults.add(rows[0].location, f"no column holds the {part}; {_listed(present, faults)}", hint=_how_to_declare(part))
     question, answer = found["question"], found["answer"]
     if unknown or question is None or answer is None or choices is None:
         return None
@@ -84,5 +84,8 @@ def _how_to_declare(part: str) -> str:
     return f"name it in the study under the source's 'fields', or call it one of {', '.join(CONVENTIONAL[part][:5])}{also}"
 
 
-def _listed(present: tuple[str, ...]) -> str:
-    return ", ".join(present[:20]) + (", ..." if len(present) > 20 else "")
+def _listed(present: tuple[str, ...], faults: Faults) -> str:
+    """Name the columns; of a file that is not disclosed only their number, because without a header they are its first question."""
+    if faults.disclosure != "full":
+        return f"the file has {len(present)} columns"
+    return f"its columns are {', '.join(present[:20])}" + (", ..." if len(present) > 20 else "")

@@ -223,7 +223,7 @@ def test_a_list_written_in_another_way_than_json_is_refused_with_a_hint(read: Re
 
 def test_a_missing_column_is_one_fault_that_lists_the_columns(read: Read) -> None:
     assert faults(read, lines({"id": "q1", "text": "?", "choices": ["w", "x"], "answer": "A"})) == [
-        "q.jsonl:1:1: no column holds the question; the columns are id, text, choices, answer"
+        "q.jsonl:1:1: no column holds the question; its columns are id, text, choices, answer"
     ]
 
 
@@ -293,3 +293,12 @@ def test_as_many_questions_as_mmlu_has_are_read_within_a_second_and_a_half(read:
     start = time.process_time()
     assert len(read(content).questions) == 14_042
     assert time.process_time() - start < 1.5
+
+
+def test_a_file_without_header_that_is_not_disclosed_shows_nothing_of_its_first_question(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("CANARYSTEM?,CANARYCHOICE,other,A\nsecond?,x,y,B\n", encoding="utf-8")
+    hidden = Benchmark(id="b", source=QuestionFile(file="q.csv"), scoring=LetterScoring(method="letter"), disclosure="none")
+    with pytest.raises(InputError) as caught:
+        read_questions(hidden, folder=tmp_path, root=tmp_path, hub_cache=tmp_path)
+    assert "CANARY" not in str(caught.value)
+    assert "4 columns" in str(caught.value)
