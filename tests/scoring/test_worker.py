@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -45,14 +47,31 @@ def task(make: SimpleNamespace, llama: Path) -> ScoringTask:
     return ScoringTask(protocol, {"b": questions}, {"m": llama}, {})
 
 
-def drive(task: ScoringTask, folder: Path, journal: Path) -> subprocess.Popen[str]:
+@contextmanager
+def drive(task: ScoringTask, folder: Path, journal: Path) -> Iterator[subprocess.Popen[str]]:
     (folder / "task").write_bytes(pickle.dumps(task))
     command = [sys.executable, "-c", DRIVER, str(folder / "task"), str(journal)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as driver:
+        try:
+            yield driver
+        finally:
+            driver.kill()
 
 
 def children_of(process: int) -> list[int]:
-    return [int(child) for thread in Path(f"/proc/{process}/task").iterdir() for child in (thread / "children").read_text().split()]
+    children: list[int] = []
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread ended meanwhile
+            children += map(int, (thread / "children").read_text().split())
+    return children
+
+
+def first_child_of(process: int) -> int:
+    deadline = time.monotonic() + 60
+    while not (children := children_of(process)):
+        assert time.monotonic() < deadline, f"process {process} started no worker"
+        time.sleep(0.01)
+    return children[0]
 
 
 def wait_until_gone(process: int) -> None:
@@ -68,25 +87,26 @@ def test_killing_everything_while_scoring_and_then_the_worker_still_gives_the_sa
     make: SimpleNamespace, task: ScoringTask, tmp_path: Path
 ) -> None:
     journal = FileJournal(tmp_path / "journal")
-    driver = drive(task, tmp_path, journal.folder)
-    assert driver.stdout is not None
-    assert int(driver.stdout.readline()) == 0
-    worker = children_of(driver.pid)[0]
-    while int(driver.stdout.readline() or -1) == 0:
-        pass
-    os.killpg(driver.pid, signal.SIGKILL)
-    driver.communicate()
-    wait_until_gone(worker)
+    with drive(task, tmp_path, journal.folder) as driver:
+        assert driver.stdout is not None
+        assert int(driver.stdout.readline()) == 0
+        worker = first_child_of(driver.pid)
+        while int(driver.stdout.readline() or -1) == 0:
+            pass
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.communicate()
+        wait_until_gone(worker)
     kept = journal.read(jobs_of(task.orders())[0].id).answered
     assert 0 < kept < 150
 
+    others = set(children_of(os.getpid()))
     told: list[Progress] = []
-    killed = []
+    killed: list[int] = []
 
     def kill_once(one: Progress) -> None:
         told.append(one)
         if one.done > told[0].done and not killed:
-            killed.extend(children_of(os.getpid()))
+            killed.extend(set(children_of(os.getpid())) - others)
             os.kill(killed[0], signal.SIGKILL)
 
     resumed = score(task, LocalExecutor(threads=1), journal, kill_once)
@@ -105,28 +125,28 @@ def test_killing_everything_while_scoring_and_then_the_worker_still_gives_the_sa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the worker through /proc")
 def test_control_c_ends_the_worker_too(task: ScoringTask, tmp_path: Path) -> None:
-    driver = drive(task, tmp_path, tmp_path / "journal")
-    assert driver.stdout is not None
-    driver.stdout.readline()
-    while not (children := children_of(driver.pid)):
-        time.sleep(0.01)
-    driver.send_signal(signal.SIGINT)
-    assert "KeyboardInterrupt" in driver.communicate()[1]
-    wait_until_gone(children[0])
+    with drive(task, tmp_path, tmp_path / "journal") as driver:
+        assert driver.stdout is not None
+        driver.stdout.readline()
+        worker = first_child_of(driver.pid)
+        driver.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in driver.communicate()[1]
+        wait_until_gone(worker)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the worker through /proc")
 def test_a_worker_that_crashes_three_times_is_given_up(task: ScoringTask, tmp_path: Path) -> None:
+    others = set(children_of(os.getpid()))
     tries = []
 
     def kill_while_loading(event: WorkerEvent) -> None:
         if event.kind == "loading":
-            tries.extend(children_of(os.getpid()))
+            tries.append((set(children_of(os.getpid())) - others).pop())
             os.kill(tries[-1], signal.SIGKILL)
 
     with pytest.raises(ScoringError, match="ended by SIGKILL 3 times") as caught:
         LocalExecutor().run(task.orders(), tmp_path, kill_while_loading)
-    assert len(set(tries)) == 3
+    assert len(tries) == len(set(tries)) == 3
     assert "memory" in str(caught.value.diagnostics[0].hint)
 
 
