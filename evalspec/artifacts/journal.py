@@ -11,10 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from evalspec.artifacts.base import Artifact, Digest, sha256_hex
 from evalspec.artifacts.protocol import BatchRule
+
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
+Length = Annotated[int, Field(ge=1, le=1 << 53)]
+LogProbability = Annotated[float, Field(le=1.0)]
+"""In nats; above 0 by rounding at most."""
 
 
 class JobKey(Artifact):
@@ -34,30 +39,32 @@ class SessionRecord(Artifact):
     """A worker opened the journal of a job: what it read, with which libraries, on what."""
 
     kind: Literal["session"] = "session"
-    questions: int
-    batches: int
-    plan_sha256: Digest = Field(description="SHA-256 of the batches: which questions, in which order.")
-    letters: tuple[tuple[str, int], ...] = ()
-    first_ids: tuple[int, ...]
+    questions: Count
+    batches: Count
+    plan_sha256: Digest = Field(description="SHA-256 of the batches: which questions, in which order, and what their rows share.")
+    prefix_tokens: Count = Field(default=0, description="The longest beginning, in tokens, that prompts have in common and that was read once.")
+    branches: bool = Field(default=False, description="Whether the answers of a question were branches of one row.")
+    letters: tuple[tuple[str, Count], ...] = ()
+    first_ids: tuple[Count, ...]
     head: str
     dtype: str
     versions: dict[str, str]
     device: str
-    threads: int
+    threads: Count
 
 
 class BatchRecord(Artifact):
     """The results of one batch: per question the summed log-probability, in nats, of each answer, with its tokens and UTF-8 bytes."""
 
     kind: Literal["batch"] = "batch"
-    index: int
-    questions: tuple[int, ...] = Field(description="Positions in the job's list of questions.")
-    logprobs: tuple[tuple[float, ...], ...]
-    token_counts: tuple[tuple[int, ...], ...]
-    byte_counts: tuple[tuple[int, ...], ...]
-    padded_tokens: int
-    real_tokens: int
-    seconds: float
+    index: Count
+    questions: tuple[Count, ...] = Field(description="Positions in the job's list of questions.")
+    logprobs: tuple[tuple[LogProbability, ...], ...]
+    token_counts: tuple[tuple[Length, ...], ...]
+    byte_counts: tuple[tuple[Length, ...], ...]
+    padded_tokens: Count
+    real_tokens: Count
+    seconds: Annotated[float, Field(ge=0)]
 
 
 Record = Annotated[SessionRecord | BatchRecord, Field(discriminator="kind")]
@@ -84,6 +91,12 @@ class JobRecord:
         """Whether every batch of the plan is there."""
         return bool(self.sessions) and len(self.batches) == self.sessions[0].batches and self.answered == self.sessions[0].questions
 
+    def fits(self, answers: Sequence[int]) -> bool:
+        """Return whether the results can be those of questions with so many answers each, as every record that was not forged is."""
+        rows = ((position, values) for batch in self.batches.values() for position, values in zip(batch.questions, batch.logprobs, strict=True))
+        right = all(session.questions == len(answers) for session in self.sessions)
+        return right and all(len(values) == answers[position] for position, values in rows)
+
     def content_sha256(self) -> str:
         """Return the digest of the results alone: no clock, no device, no order of writing."""
         rows = [[batch.questions, batch.logprobs, batch.token_counts, batch.byte_counts] for _, batch in sorted(self.batches.items())]
@@ -104,28 +117,40 @@ def read_lines(content: bytes, job: str) -> JobRecord:
     """
     sessions: list[SessionRecord] = []
     batches: dict[int, BatchRecord] = {}
+    answered: set[int] = set()
     tip = job
     size = content.rfind(b"\n") + 1
     for number, line in enumerate(content[:size].split(b"\n")[:-1], start=1):
         record, tip = _unsealed(line, tip, number)
         if isinstance(record, SessionRecord):
             sessions.append(record)
-        elif not sessions or record.index in batches or record.index >= sessions[0].batches:
+        elif not sessions or record.index in batches or record.index >= sessions[0].batches or not _fits(record, sessions[0], answered):
             raise ValueError(f"line {number} holds a batch that the plan does not have or that was there before")
         else:
             batches[record.index] = record
+            answered |= set(record.questions)
     return JobRecord(job, tuple(sessions), batches, tip, size)
 
 
 def _unsealed(line: bytes, previous: str, number: int) -> tuple[SessionRecord | BatchRecord, str]:
     try:
         parts = json.loads(line)
-        body, digest = parts["body"], parts["sha256"]
-        if parts["previous"] != previous or digest != sha256_hex(_compact([previous, body]).encode()):
-            raise ValueError(f"line {number} does not continue the line before it")
-        return _RECORD.validate_json(_compact(body)), digest
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValidationError) as error:
+        body, digest = parts["body"], str(parts["sha256"])
+        continues = parts["previous"] == previous and digest == sha256_hex(_compact([previous, body]).encode())
+        record = _RECORD.validate_json(_compact(body))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"line {number} is not a line of this journal") from error
+    if not continues:
+        raise ValueError(f"line {number} does not continue the line before it")
+    return record, digest
+
+
+def _fits(batch: BatchRecord, session: SessionRecord, answered: set[int]) -> bool:
+    """Return whether a batch answers questions of the session that no other one has, with as many numbers of each sort for each."""
+    positions = set(batch.questions)
+    shapes = {tuple(map(len, numbers)) for numbers in (batch.logprobs, batch.token_counts, batch.byte_counts)}
+    distinct = len(positions) == len(batch.questions) == len(batch.logprobs) and positions.isdisjoint(answered)
+    return distinct and len(shapes) == 1 and 0 not in shapes.pop() and all(position < session.questions for position in positions)
 
 
 def _compact(value: Mapping[str, object] | Sequence[object]) -> str:

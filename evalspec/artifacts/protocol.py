@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
-from evalspec.artifacts.study import AnalysisRequest, Disclosure, MissingRule, Sample, Scoring, Target, Thresholds
+from evalspec.artifacts.samples import Sample
+from evalspec.artifacts.study import AnalysisRequest, Disclosure, MissingRule, Scoring, Target
+from evalspec.artifacts.thresholds import Thresholds
 
 
 class FileDigest(Artifact):
@@ -133,6 +135,8 @@ class BatchRule(Artifact):
     token_budget: int = 4096
     overhead_tokens: int = 64
     shard_questions: int = Field(default=4096, description="Questions per shard, cut from the question list in order.")
+    branches: bool = Field(default=True, description="Whether the answers of a question share its prompt, where the model can read branches.")
+    shortest_prefix: int = Field(default=64, description="Tokens from which on a beginning that prompts of a shard have in common is read once.")
 
 
 class Protocol(Artifact):

@@ -3,21 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from evalspec.artifacts.base import canonical_json, sha256_hex
 from evalspec.artifacts.protocol import BatchRule
+from evalspec.artifacts.work import EncodedQuestion
+from evalspec.scoring.sharing import SEPARATE, Abilities, Sharing, share
 
-Plan = tuple[tuple[int, ...], ...]
-"""Batches of positions in the list of questions."""
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Questions of one forward pass, by their place in the job, and what their rows share."""
+
+    questions: tuple[int, ...]
+    sharing: Sharing = SEPARATE
 
 
-def plan_batches(lengths: Sequence[int], rows: Sequence[int], rule: BatchRule) -> Plan:
+Plan = tuple[Batch, ...]
+
+
+def plan_questions(questions: Sequence[EncodedQuestion], abilities: Abilities, rule: BatchRule) -> Plan:
+    """Return the batches of a job, group by group, each with its common beginning."""
+    batches = []
+    for group in share(questions, abilities, rule):
+        shapes = [group.sharing.shape(questions[number]) for number in group.questions]
+        partition = plan_batches([one.longest for one in shapes], [one.rows for one in shapes], rule, cached=len(group.sharing.prefix))
+        batches += [Batch(tuple(group.questions[place] for place in places), group.sharing) for places in partition]
+    return tuple(batches)
+
+
+def plan_batches(lengths: Sequence[int], rows: Sequence[int], rule: BatchRule, *, cached: int = 0) -> tuple[tuple[int, ...], ...]:
     """Return the batches, longest first, that together cost the fewest padded tokens plus `overhead_tokens` per batch.
 
-    `lengths` is the longest row of each question and `rows` how many rows it has; a batch takes (its rows) x (its longest row) tokens, which stays
-    within the budget unless one question alone exceeds it. A dynamic programme over the sorted list: an optimal batch never skips a length.
+    `lengths` is the longest row of each question and `rows` how many rows it has; a batch takes (its rows) x (its longest row) tokens. With the
+    `cached` tokens that every row keeps beside it, that stays within the budget unless one question alone exceeds it. A dynamic programme over
+    the sorted list: an optimal batch never skips a length.
     """
     order = np.lexsort((np.arange(len(lengths)), np.asarray(lengths, dtype=np.int64)))
     length = np.asarray(lengths, dtype=np.int64)[order]
@@ -26,7 +48,7 @@ def plan_batches(lengths: Sequence[int], rows: Sequence[int], rule: BatchRule) -
     first_of = np.zeros(len(order) + 1, dtype=np.int64)
     earliest = 0
     for end in range(1, len(order) + 1):
-        while earliest < end - 1 and (rows_before[end] - rows_before[earliest]) * length[end - 1] > rule.token_budget:
+        while earliest < end - 1 and (rows_before[end] - rows_before[earliest]) * (length[end - 1] + cached) > rule.token_budget:
             earliest += 1
         cost = best[earliest:end] + (rows_before[end] - rows_before[earliest:end]) * length[end - 1] + rule.overhead_tokens
         cheapest = int(np.argmin(cost))
@@ -36,15 +58,15 @@ def plan_batches(lengths: Sequence[int], rows: Sequence[int], rule: BatchRule) -
 
 def one_by_one(count: int) -> Plan:
     """Return batches of a single question each."""
-    return tuple((position,) for position in range(count))
+    return tuple(Batch((number,)) for number in range(count))
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the SHA-256 of a plan."""
-    return sha256_hex(canonical_json(plan))
+    """Return the SHA-256 of a plan: the questions of every batch, and how much of their rows is shared."""
+    return sha256_hex(canonical_json([[batch.questions, len(batch.sharing.prefix), batch.sharing.branches] for batch in plan]))
 
 
-def _walk_back(order: list[int], first_of: list[int]) -> Plan:
+def _walk_back(order: list[int], first_of: list[int]) -> tuple[tuple[int, ...], ...]:
     batches = []
     end = len(order)
     while end:

@@ -1,12 +1,11 @@
 """What log-probabilities does a causal language model give to answers?  The only module that computes with torch and transformers.
 
-Rows are padded on the right and no attention mask is passed: causality makes padding harmless, and positions are right by default.
+Rows are padded on the right: causality makes padding harmless. A mask is passed only where answers are branches of a row.
 The model's own forward pass does head, scale and soft-cap, at the few positions that are needed; a linear head computes in float32.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +21,21 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evalspec.artifacts.work import EncodedQuestion
 from evalspec.errors import ScoringError
+from evalspec.scoring.abilities import Positions, cache_for, learn_abilities, position_style, read_into_cache, tree_mask
 from evalspec.scoring.arithmetic import Float32Head, describe, products
 from evalspec.scoring.checkpoint import context_length, read_config
+from evalspec.scoring.sharing import SEPARATE, Abilities, Layout, Sharing, lay_out
 from evalspec.scoring.tokens import Vocabulary, learn_prefix
 
 OLDEST_TRANSFORMERS = (5, 3)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """How the rows of a job are read: what they share, and the keys and values of its prefix, layer by layer."""
+
+    sharing: Sharing = SEPARATE
+    layers: tuple[tuple[Tensor, Tensor], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,48 +46,55 @@ class CausalLM:
     model: Any  # a transformers model: the library has no usable static types
     head: str
     dtype: str
-    positions: Literal["per_row", "shared", "all"]
+    positions: Positions
+    abilities: Abilities
 
-    def logprobs(self, batch: Sequence[EncodedQuestion]) -> list[tuple[float, ...]]:
-        """Return, per question, the sum of each answer's token log-probabilities in nats; not finite where the model's are not."""
-        rows = [row for question in batch for row in question.rows]
-        targets = _targets(batch)
-        width = int(targets.step.max()) + 1
-        last = torch.tensor([len(row) - 1 for row in rows])[:, None]
-        kept = torch.minimum(torch.from_numpy(targets.start)[:, None] + torch.arange(width), last)
+    def reading(self, sharing: Sharing) -> Reading:
+        """Read the prefix that the rows of a job share, once."""
         with torch.inference_mode(), products(self.model, self.model.dtype):
-            logits = self._logits(_padded(rows), kept)
-            normaliser = torch.logsumexp(logits, dim=-1)
-            row, step, ids = (torch.from_numpy(index).to(logits.device) for index in (targets.row, targets.step, targets.ids))
-            values = (logits[row, step, ids] - normaliser[row, step]).double().cpu().numpy()
-        sums = np.add.reduceat(values, targets.first).tolist()
+            return Reading(sharing, tuple(read_into_cache(self.model, sharing.prefix)) if sharing.prefix else ())
+
+    def logprobs(self, batch: Sequence[EncodedQuestion], reading: Reading | None = None) -> list[tuple[float, ...]]:
+        """Return, per question, the sum of each answer's token log-probabilities in nats; not finite where the model's are not."""
+        reading = reading or Reading()
+        layout = lay_out(batch, reading.sharing)
+        with torch.inference_mode(), products(self.model, self.model.dtype):
+            logits = self._logits(layout, reading)
+            mark, targets = self._here(layout.mark), self._here(layout.targets)
+            values = (logits[mark, targets] - torch.logsumexp(logits, dim=-1)[mark]).double().cpu().numpy()
+        sums = np.add.reduceat(values, layout.first).tolist()
         ends = np.cumsum([len(question.answers) for question in batch]).tolist()
         return [tuple(sums[end - len(question.answers) : end]) for question, end in zip(batch, ends, strict=True)]
 
-    def _logits(self, ids: Tensor, kept: Tensor) -> Tensor:
-        """Return float32 logits (rows, kept, vocabulary) at the positions `kept` (rows, kept)."""
-        device = self.model.device
-        ids, kept = ids.to(device), kept.to(device)
-        if self.positions == "per_row":
-            of_rows: Tensor = self.model(input_ids=ids, use_cache=False, logits_to_keep=kept).logits
-            return of_rows.float()
-        if self.positions == "shared":
-            distinct, kept = torch.unique(kept, return_inverse=True)
-            logits: Tensor = self.model(input_ids=ids, use_cache=False, logits_to_keep=distinct).logits
+    def _logits(self, layout: Layout, reading: Reading) -> Tensor:
+        """Return float32 logits (marks, vocabulary) at the places that the layout keeps, along the rows."""
+        kept = self._here(layout.kept)
+        given = {"input_ids": self._here(layout.ids), "use_cache": bool(reading.layers), **self._context(layout, reading)}
+        logits: Tensor
+        if self.positions == "marked":
+            logits = self.model(**given, logits_to_keep=kept).logits
+        elif self.positions == "shared":
+            columns = torch.nonzero(kept.any(dim=0)).flatten()
+            logits = self.model(**given, logits_to_keep=columns).logits[kept[:, columns]]
         else:
-            logits = self.model(input_ids=ids, use_cache=False).logits
-        return logits[torch.arange(len(kept), device=device)[:, None], kept].float()
+            logits = self.model(**given).logits[kept]
+        return logits.float()
 
+    def _context(self, layout: Layout, reading: Reading) -> dict[str, Any]:  # Any: arguments of a transformers model
+        """Return what the model is told beside the ids; nothing for rows that are whole and alone, which causality alone keeps right."""
+        context: dict[str, Any] = {}
+        before = len(reading.sharing.prefix)
+        rows, width = layout.ids.shape
+        if before:
+            context |= cache_for(self.model, reading.layers, rows)
+            context["position_ids"] = torch.arange(before, before + width, device=self.model.device).expand(rows, -1)
+        if layout.positions is not None and layout.branches is not None:
+            context["position_ids"] = self._here(layout.positions)
+            context["attention_mask"] = tree_mask(self._here(layout.branches), before, self.model.dtype)
+        return context
 
-@dataclass(frozen=True, slots=True)
-class _Targets:
-    """Every predicted id of a batch: its row, its step after the row's `start`, the id; `first` marks where each answer begins."""
-
-    row: NDArray[np.int64]
-    step: NDArray[np.int64]
-    ids: NDArray[np.int64]
-    first: NDArray[np.int64]
-    start: NDArray[np.int64]
+    def _here(self, indices: NDArray[np.int64] | NDArray[np.bool_]) -> Tensor:
+        return torch.from_numpy(indices).to(self.model.device)
 
 
 def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"], device: str = "cpu") -> CausalLM:
@@ -109,7 +125,9 @@ def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"
         )
     loaded.eval().to(device)
     head = _use_float32_head(loaded)
-    return CausalLM(_vocabulary(tokenizer, model, config), loaded, head, describe(loaded, loaded.dtype), _position_style(loaded))
+    with products(loaded, loaded.dtype):
+        abilities = learn_abilities(loaded)
+    return CausalLM(_vocabulary(tokenizer, model, config), loaded, head, describe(loaded, loaded.dtype), position_style(loaded), abilities)
 
 
 def _refuse_old_transformers() -> None:
@@ -133,16 +151,6 @@ def _use_float32_head(model: Any) -> str:  # Any: a transformers model
     return "float32 copy"
 
 
-def _position_style(model: Any) -> Literal["per_row", "shared", "all"]:  # Any: a transformers model
-    """Find out how the model can be asked for few positions: one list per row, one list for all rows, or not at all."""
-    if "logits_to_keep" not in inspect.signature(model.forward).parameters:
-        return "all"
-    two_ids = torch.zeros((1, 2), dtype=torch.long, device=model.device)
-    with torch.inference_mode():
-        logits = model(input_ids=two_ids, use_cache=False, logits_to_keep=torch.ones((1, 1), dtype=torch.long, device=model.device)).logits
-    return "per_row" if logits.ndim == 3 else "shared"
-
-
 def _vocabulary(tokenizer: Any, model: str, config: dict[str, Any]) -> Vocabulary:  # Any: a transformers tokenizer; the schema of each architecture
     def tokenize(texts: list[str]) -> list[list[int]]:
         ids = tokenizer(texts, add_special_tokens=False, verbose=False, return_attention_mask=False, return_token_type_ids=False)["input_ids"]
@@ -155,29 +163,3 @@ def _vocabulary(tokenizer: Any, model: str, config: dict[str, Any]) -> Vocabular
             f"model '{model}': {error}", hint="the tokenizer changes a text when special tokens are added; it cannot be scored"
         ) from error
     return Vocabulary(model, tokenize, prefix, context_length(config))
-
-
-def _targets(batch: Sequence[EncodedQuestion]) -> _Targets:
-    row: list[int] = []
-    step: list[int] = []
-    ids: list[int] = []
-    first: list[int] = []
-    start: list[int] = []
-    rows_before = 0
-    for question in batch:
-        start.extend([0] * len(question.rows))
-        for answer in question.answers:
-            first.append(len(ids))
-            start[rows_before + answer.row] = answer.start
-            row.extend([rows_before + answer.row] * len(answer.ids))
-            step.extend(range(len(answer.ids)))
-            ids.extend(answer.ids)
-        rows_before += len(question.rows)
-    return _Targets(*(np.asarray(column, dtype=np.int64) for column in (row, step, ids, first, start)))
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
-    padded = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
-    for number, row in enumerate(rows):
-        padded[number, : len(row)] = row
-    return torch.from_numpy(padded)

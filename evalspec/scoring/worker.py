@@ -22,15 +22,15 @@ import numpy as np
 
 from evalspec.artifacts.journal import BatchRecord, JobKey, JobRecord, SessionRecord
 from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkerEvent, WorkOrder, WorkOrders
-from evalspec.errors import ScoringError
-from evalspec.scoring.batching import Plan, one_by_one, plan_batches, plan_digest
+from evalspec.errors import EvalspecError, ScoringError
+from evalspec.scoring.batching import Plan, one_by_one, plan_digest, plan_questions
 from evalspec.scoring.checkpoint import verify_files
 from evalspec.scoring.decisions import check_questions
 from evalspec.scoring.journal import FileJournal, JobWriter
 from evalspec.scoring.tokens import EncodedWork, encode_work
 
 if TYPE_CHECKING:
-    from evalspec.scoring.causal_lm import CausalLM
+    from evalspec.scoring.causal_lm import CausalLM, Reading
 
 FAILED = 3
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "USE_HUB_KERNELS": "NO"}
@@ -46,6 +46,16 @@ class Place:
 
     device: str
     threads: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Some questions of one benchmark, ready to be scored."""
+
+    work: BenchmarkWork
+    questions: Sequence[AskedQuestion]
+    encoded: EncodedWork
+    plan: Plan
 
 
 class ModelRun:
@@ -83,18 +93,18 @@ class ModelRun:
     def _score(self, work: BenchmarkWork, questions: Sequence[AskedQuestion], key: JobKey) -> JobRecord:
         """Return the record of one job, with every batch in it."""
         job = key.digest()
-        recorded = self._journal.read(job)
-        if recorded.complete:
+        recorded, answers = self._journal.read(job), [len(question.answers) for question in questions]
+        if recorded.complete and recorded.fits(answers):
             return recorded
         with self._journal.writing(job, waiting=lambda: self._warn(work, "another run is scoring this; waiting for its results")) as writer:
+            if not writer.record.fits(answers):
+                writer.start_over()
             self._tell_done(work, writer.record.answered - recorded.answered)
             if not writer.record.complete:
                 encoded = self._encode(work, questions)
-                plan = one_by_one(len(questions)) if key.batches == "one_by_one" else _plan(encoded, self._order)
+                plan = one_by_one(len(questions)) if key.batches == "one_by_one" else self._plan(encoded)
                 self._begin(work, writer, self._session(encoded, plan))
-                for index, batch in enumerate(plan):
-                    if index not in writer.record.batches:
-                        self._score_batch(work, questions, encoded, (index, batch), writer)
+                self._score_missing(_Job(work, questions, encoded, plan), writer)
         return self._journal.read(job)
 
     def _encode(self, work: BenchmarkWork, questions: Sequence[AskedQuestion]) -> EncodedWork:
@@ -105,6 +115,9 @@ class ModelRun:
         by_digest = dict(zip((question.sha256 for question in work.questions), whole.questions, strict=True))
         return EncodedWork(tuple(by_digest[question.sha256] for question in questions), whole.letters)
 
+    def _plan(self, encoded: EncodedWork) -> Plan:
+        return plan_questions(encoded.questions, self._model.abilities, self._order.batch_rule)
+
     def _session(self, encoded: EncodedWork, plan: Plan) -> SessionRecord:
         from evalspec.scoring.arithmetic import threads_in_use  # noqa: PLC0415 - as above
         from evalspec.scoring.causal_lm import versions  # noqa: PLC0415 - as above
@@ -113,6 +126,8 @@ class ModelRun:
             questions=len(encoded.questions),
             batches=len(plan),
             plan_sha256=plan_digest(plan),
+            prefix_tokens=max(len(batch.sharing.prefix) for batch in plan),
+            branches=any(batch.sharing.branches for batch in plan),
             letters=encoded.letters,
             first_ids=encoded.first_ids,
             head=self._model.head,
@@ -132,28 +147,34 @@ class ModelRun:
             )
         writer.append(session)
 
-    def _score_batch(
-        self, work: BenchmarkWork, questions: Sequence[AskedQuestion], encoded: EncodedWork, numbered: tuple[int, tuple[int, ...]], writer: JobWriter
-    ) -> None:
-        index, batch = numbered
+    def _score_missing(self, job: _Job, writer: JobWriter) -> None:
+        reading: Reading | None = None
+        for index, batch in enumerate(job.plan):
+            if index not in writer.record.batches:
+                if reading is None or reading.sharing != batch.sharing:
+                    reading = self._model.reading(batch.sharing)
+                self._score_batch(job, index, reading, writer)
+
+    def _score_batch(self, job: _Job, index: int, reading: Reading, writer: JobWriter) -> None:
+        batch = job.plan[index]
         started = time.perf_counter()
-        items = [encoded.questions[position] for position in batch]
-        asked = [questions[position] for position in batch]
-        values = self._model.logprobs(items)
+        items = [job.encoded.questions[number] for number in batch.questions]
+        asked = [job.questions[number] for number in batch.questions]
+        values = self._model.logprobs(items, reading)
         _refuse_not_finite(self._order.model, asked, values)
-        rows = [len(row) for item in items for row in item.rows]
+        shapes = [batch.sharing.shape(item) for item in items]
         record = BatchRecord(
             index=index,
-            questions=batch,
+            questions=batch.questions,
             logprobs=tuple(values),
             token_counts=tuple(tuple(len(answer.ids) for answer in item.answers) for item in items),
             byte_counts=tuple(tuple(len(answer.encode()) for answer in question.answers) for question in asked),
-            padded_tokens=len(rows) * max(rows),
-            real_tokens=sum(rows),
+            padded_tokens=sum(shape.rows for shape in shapes) * max(shape.longest for shape in shapes),
+            real_tokens=sum(shape.tokens for shape in shapes),
             seconds=round(time.perf_counter() - started, 6),
         )
         writer.append(record)
-        self._tell_done(work, len(batch))
+        self._tell_done(job.work, len(items))
 
     def _tell_done(self, work: BenchmarkWork, questions: int) -> None:
         if questions > 0:
@@ -178,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for order in orders.orders:
         try:
             ModelRun(order, FileJournal(options.journal), place, _print_event).run()
-        except ScoringError as error:
+        except EvalspecError as error:
             failed = True
             for diagnostic in error.diagnostics:
                 _print_event(WorkerEvent(kind="failed", model=order.model, message=diagnostic.message, hint=diagnostic.hint))
@@ -187,6 +208,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             message = f"scoring of '{order.model}' stopped: {error.filename or options.journal}: {error.strerror or error}"
             hint = "make room or mend the permissions; what was scored is kept, and the same command goes on from there"
             _print_event(WorkerEvent(kind="failed", model=order.model, message=message, hint=hint))
+            if Path(error.filename or options.journal).is_relative_to(options.journal):
+                break  # every other model would meet the same
     return FAILED if failed else 0
 
 
@@ -207,10 +230,6 @@ def _end_with_parent() -> None:
 def _print_event(event: WorkerEvent) -> None:
     sys.stdout.write(event.model_dump_json(exclude_defaults=False) + "\n")
     sys.stdout.flush()
-
-
-def _plan(encoded: EncodedWork, order: WorkOrder) -> Plan:
-    return plan_batches([item.longest for item in encoded.questions], [len(item.rows) for item in encoded.questions], order.batch_rule)
 
 
 def _refuse_not_finite(model: str, asked: Sequence[AskedQuestion], values: Sequence[Sequence[float]]) -> None:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalspec.artifacts.protocol import BatchRule
-from evalspec.scoring.batching import one_by_one, plan_batches, plan_digest
+from evalspec.scoring.batching import Batch, one_by_one, plan_batches, plan_digest
+from evalspec.scoring.sharing import Sharing
 
 QUESTIONS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 5)), min_size=1, max_size=40)
 RULES = st.builds(BatchRule, token_budget=st.integers(20, 200), overhead_tokens=st.integers(0, 50))
@@ -66,5 +67,6 @@ def test_two_thousand_questions_are_planned_in_a_fraction_of_a_second() -> None:
 
 
 def test_a_plan_has_one_digest_and_another_plan_another() -> None:
-    assert plan_digest(one_by_one(3)) == plan_digest(((0,), (1,), (2,)))
-    assert plan_digest(one_by_one(3)) != plan_digest(((0, 1), (2,)))
+    assert plan_digest(one_by_one(3)) == plan_digest((Batch((0,)), Batch((1,)), Batch((2,))))
+    assert plan_digest(one_by_one(3)) != plan_digest((Batch((0, 1)), Batch((2,))))
+    assert plan_digest((Batch((0,)),)) != plan_digest((Batch((0,), Sharing(branches=True)),))

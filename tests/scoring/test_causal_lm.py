@@ -95,10 +95,10 @@ def test_as_shipped_computes_the_body_as_stored_and_the_head_in_float32(make: Si
 def test_every_way_of_asking_for_few_positions_gives_the_same(make: SimpleNamespace, llama: Path) -> None:
     scorer = causal_lm.load(llama, model="m", precision="float32")
     encoded = encode_work(work(make, OPTIONS, 12), scorer.vocabulary)
-    assert scorer.positions == "per_row"
-    per_row = in_batches(scorer, encoded, 600)
+    assert scorer.positions == "marked"
+    marked = in_batches(scorer, encoded, 600)
     for style in ("shared", "all"):
-        np.testing.assert_allclose(in_batches(replace(scorer, positions=style), encoded, 600), per_row, atol=1e-5)
+        np.testing.assert_allclose(in_batches(replace(scorer, positions=style), encoded, 600), marked, atol=1e-5)
 
 
 def test_bos_is_there_exactly_once_where_the_tokenizer_adds_it(make: SimpleNamespace, tmp_path: Path, llama: Path) -> None:

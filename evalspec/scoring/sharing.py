@@ -1,0 +1,193 @@
+"""What do rows have in common, and where does it stand when it is read once?
+
+Two things are shared. The beginning of every prompt of a job (instructions, few-shot examples) is read once and kept in the model's cache.
+The answers of one question become the branches of a tree: its prompt once, then every answer's own ids, which do not see each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.artifacts.protocol import BatchRule
+from evalspec.artifacts.work import Answer, EncodedQuestion
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a loaded model can be asked for: rows with branches, going on from its cache, and rows no longer than `window` in either case."""
+
+    branches: bool = False
+    cache: bool = False
+    window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How much a question asks a model to read behind the prefix: how many rows, the longest of them, and the ids in all."""
+
+    rows: int
+    longest: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What the rows of a job share: the ids that all begin with, and whether the answers of a question are branches of one row."""
+
+    prefix: tuple[int, ...] = ()
+    branches: bool = False
+
+    def shape(self, question: EncodedQuestion) -> Shape:
+        """Return what one question takes."""
+        before = len(self.prefix)
+        if not self.branches:
+            return Shape(len(question.rows), question.longest - before, sum(len(row) - before for row in question.rows))
+        common = len(_common(question.rows))
+        tokens = common - before + sum(len(row) - common for row in question.rows)
+        return Shape(1, tokens, tokens)
+
+
+SEPARATE = Sharing()
+"""Every row is read whole and alone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What a model reads in one forward pass behind a prefix, and where its log-probabilities are looked up.
+
+    `ids` (R, T) are the rows, padded on the right. `positions` (R, T) and `branches` (R, T) are there when rows have branches: the place of an id
+    in its own text, and its branch, 0 being common to all. `kept` (R, T) marks where logits are needed. The N predicted ids are `targets` (N,),
+    each read at the mark `mark` (N,), counted along the rows; `first` (A,) says where the ids of each answer begin.
+    """
+
+    ids: Indices
+    positions: Indices | None
+    branches: Indices | None
+    kept: NDArray[np.bool_]
+    mark: Indices
+    targets: Indices
+    first: Indices
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Questions, by their place in the job, and what they share."""
+
+    questions: tuple[int, ...]
+    sharing: Sharing
+
+
+def share(questions: Sequence[EncodedQuestion], abilities: Abilities, rule: BatchRule) -> tuple[Group, ...]:
+    """Return the questions in groups of a common beginning, and what each group shares on a model of these abilities.
+
+    Prompts with the same instructions and examples form a group when their first `shortest_prefix` ids agree; the rest forms one without a prefix.
+    """
+    everything = tuple(range(len(questions)))
+    if abilities.window is not None and max(question.longest for question in questions) > abilities.window:
+        return (Group(everything, SEPARATE),)
+    branches = rule.branches and abilities.branches and any(len(question.rows) > 1 for question in questions)
+    together: dict[tuple[int, ...], list[int]] = {}
+    for number, question in enumerate(questions):
+        together.setdefault(_common(question.rows)[: rule.shortest_prefix] if abilities.cache else (), []).append(number)
+    groups, alone = [], []
+    for members in together.values():
+        prefix = _prefix([questions[number] for number in members])
+        if abilities.cache and len(members) > 1 and len(prefix) >= rule.shortest_prefix:
+            groups.append(Group(tuple(members), Sharing(prefix, branches)))
+        else:
+            alone += members
+    return (*groups, Group(tuple(sorted(alone)), Sharing((), branches))) if alone else tuple(groups)
+
+
+def _prefix(questions: Sequence[EncodedQuestion]) -> tuple[int, ...]:
+    """Return what all rows begin with, up to the last id of the shortest prompt: what follows it is predicted from there."""
+    common = _common([row for question in questions for row in question.rows])
+    return common[: min(answer.start for question in questions for answer in question.answers)]
+
+
+def lay_out(batch: Sequence[EncodedQuestion], sharing: Sharing) -> Layout:
+    """Return the rows of a batch as the model is to read them."""
+    return _trees(batch, len(sharing.prefix)) if sharing.branches else _rows(batch, len(sharing.prefix))
+
+
+def _rows(batch: Sequence[EncodedQuestion], prefix: int) -> Layout:
+    rows = [row[prefix:] for question in batch for row in question.rows]
+    reads = _Reads()
+    rows_before = 0
+    for question in batch:
+        for answer in question.answers:
+            reads.add(answer, [(rows_before + answer.row, answer.start + step - prefix) for step in range(len(answer.ids))])
+        rows_before += len(question.rows)
+    return reads.layout(_padded(rows), None, None)
+
+
+def _trees(batch: Sequence[EncodedQuestion], prefix: int) -> Layout:
+    trees = [_Tree(question, prefix) for question in batch]
+    reads = _Reads()
+    for number, (question, tree) in enumerate(zip(batch, trees, strict=True)):
+        for answer in question.answers:
+            reads.add(answer, [(number, tree.column(answer.row, answer.start + step)) for step in range(len(answer.ids))])
+    return reads.layout(*(_padded(column) for column in zip(*((tree.ids, tree.positions, tree.branches) for tree in trees), strict=True)))
+
+
+class _Reads:
+    """Where each answer's log-probabilities are looked up: rows and columns, in the order of the answers."""
+
+    def __init__(self) -> None:
+        self._places: list[tuple[int, int]] = []
+        self._targets: list[int] = []
+        self._first: list[int] = []
+
+    def add(self, answer: Answer, places: Sequence[tuple[int, int]]) -> None:
+        self._first.append(len(self._targets))
+        self._targets += answer.ids
+        self._places += places
+
+    def layout(self, ids: Indices, positions: Indices | None, branches: Indices | None) -> Layout:
+        flat = np.ravel_multi_index(tuple(np.asarray(self._places, dtype=np.int64).T), ids.shape)
+        kept = np.zeros(ids.shape, dtype=bool)
+        kept.flat[flat] = True
+        mark = (np.cumsum(kept) - 1)[flat]
+        return Layout(ids, positions, branches, kept, mark, np.asarray(self._targets, dtype=np.int64), np.asarray(self._first, dtype=np.int64))
+
+
+class _Tree:
+    """One question as a single row: what its rows have in common behind the prefix, then the rest of each as a branch."""
+
+    def __init__(self, question: EncodedQuestion, prefix: int) -> None:
+        self._prefix = prefix
+        self._common = len(_common(question.rows))
+        self.ids = list(question.rows[0][prefix : self._common])
+        self.positions = list(range(prefix, self._common))
+        self.branches = [0] * len(self.ids)
+        self._first_columns: list[int] = []
+        for number, row in enumerate(question.rows, start=1):
+            self._first_columns.append(len(self.ids))
+            rest = row[self._common :]
+            self.ids += rest
+            self.positions += range(self._common, len(row))
+            self.branches += [number] * len(rest)
+
+    def column(self, row: int, place: int) -> int:
+        """Return where the id at `place` of row `row` stands."""
+        return place - self._prefix if place < self._common else self._first_columns[row] + place - self._common
+
+
+def _common(rows: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return what all rows begin with."""
+    first, last = min(rows), max(rows)
+    return tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Indices:
+    padded = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
+    for number, row in enumerate(rows):
+        padded[number, : len(row)] = row
+    return padded

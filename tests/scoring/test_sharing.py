@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalspec.artifacts.protocol import BatchRule
+from evalspec.artifacts.study import LetterScoring, OptionScoring
+from evalspec.artifacts.work import Answer, EncodedQuestion, work_of
+from evalspec.scoring.batching import plan_questions
+from evalspec.scoring.sharing import SEPARATE, Abilities, Group, Sharing, lay_out, share
+from evalspec.scoring.tokens import encode_work
+
+IDS = st.lists(st.integers(1, 5), min_size=1, max_size=6)
+
+
+@st.composite
+def encoded(draw: st.DrawFn) -> EncodedQuestion:
+    before = tuple(draw(IDS))
+    rows: dict[tuple[int, ...], int] = {}
+    answers = []
+    for ending in draw(st.lists(IDS, min_size=1, max_size=4)):
+        row = rows.setdefault(before + tuple(ending[:-1]), len(rows))
+        answers.append(Answer(row, len(before) - 1, tuple(ending)))
+    return EncodedQuestion(tuple(rows), tuple(answers))
+
+
+def seen_by(layout: Any, row: int, column: int) -> list[int]:
+    """The ids that the id at `column` can see, itself included."""
+    branches = layout.branches[row]
+    return [int(layout.ids[row, other]) for other in range(column + 1) if branches[other] in (0, branches[column])]
+
+
+@given(st.lists(encoded(), min_size=1, max_size=4))
+@settings(max_examples=200)
+def test_in_a_tree_every_predicted_id_follows_the_same_ids_as_in_its_own_row(batch: list[EncodedQuestion]) -> None:
+    trees = lay_out(batch, Sharing(branches=True))
+    place = 0
+    for number, question in enumerate(batch):
+        for answer in question.answers:
+            for step, target in enumerate(answer.ids):
+                row, column = np.argwhere(trees.kept)[trees.mark[place]].tolist()
+                assert (row, int(trees.targets[place])) == (number, target)
+                assert seen_by(trees, number, column) == list(question.rows[answer.row][: answer.start + step + 1])
+                assert int(trees.positions[number, column]) == answer.start + step
+                place += 1
+
+
+@given(st.lists(encoded(), min_size=1, max_size=4))
+def test_a_tree_holds_no_more_ids_than_the_rows_do(batch: list[EncodedQuestion]) -> None:
+    for question in batch:
+        assert Sharing(branches=True).shape(question).tokens <= SEPARATE.shape(question).tokens
+
+
+@given(st.lists(encoded(), min_size=2, max_size=6), st.integers(1, 4))
+def test_every_question_is_in_one_group_and_begins_with_the_prefix_of_its_group(batch: list[EncodedQuestion], shortest: int) -> None:
+    groups = share(batch, Abilities(cache=True), BatchRule(shortest_prefix=shortest))
+    assert sorted(number for group in groups for number in group.questions) == list(range(len(batch)))
+    for group in groups:
+        prefix = group.sharing.prefix
+        assert len(prefix) == 0 or len(prefix) >= shortest
+        for question in (batch[number] for number in group.questions):
+            assert all(row[: len(prefix)] == prefix for row in question.rows)
+            assert all(answer.start >= len(prefix) for answer in question.answers)
+
+
+def test_prompts_with_the_same_examples_form_a_group() -> None:
+    first, second = ((1, 2, 3), (4, 5, 6))
+    texts = [(*first, 7), (*second, 7), (*first, 8, 9), (*second, 9, 9), (5, 5, 5, 5)]
+    questions = [EncodedQuestion((row,), (Answer(0, len(row) - 1, (1,)),)) for row in texts]
+    groups = share(questions, Abilities(cache=True), BatchRule(shortest_prefix=3))
+    assert groups == (Group((0, 2), Sharing(first)), Group((1, 3), Sharing(second)), Group((4,), SEPARATE))
+
+
+def test_nothing_is_shared_where_a_row_is_longer_than_the_window_or_the_rule_forbids_it() -> None:
+    question = EncodedQuestion(((1, 2, 3), (1, 2, 4)), (Answer(0, 1, (3, 5)), Answer(1, 1, (4, 5))))
+    able = Abilities(branches=True, cache=True, window=3)
+    rule = BatchRule(shortest_prefix=1)
+    assert share([question, question], able, rule) == (Group((0, 1), Sharing((1,), branches=True)),)
+    assert share([question, question], Abilities(branches=True, cache=True, window=2), rule) == (Group((0, 1), SEPARATE),)
+    assert share([question, question], able, BatchRule(shortest_prefix=1, branches=False)) == (Group((0, 1), Sharing((1,))),)
+    assert share([question], able, rule) == (Group((0,), Sharing(branches=True)),)
+
+
+ARCHITECTURES = {
+    "llama": ("LlamaConfig", {}),
+    "qwen2": ("Qwen2Config", {}),
+    "gemma3": ("Gemma3TextConfig", {"head_dim": 16, "sliding_window": 512}),
+    "gemma2": ("Gemma2Config", {"head_dim": 16, "final_logit_softcapping": 3.0}),
+    "gpt2": ("GPT2Config", {"n_embd": 32, "n_layer": 2, "n_head": 2}),
+    "bloom": ("BloomConfig", {"n_layer": 2, "n_head": 2}),
+    "mamba": ("MambaConfig", {"state_size": 4}),
+}
+SHARES = {"bloom": (False, False), "mamba": (False, False)}
+"""Architectures that cannot share: (branches, cache). The order in the row alone says Bloom where an id stands, Mamba keeps a running state."""
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def scorer(request: pytest.FixtureRequest, llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A random float32 model with the tokenizer of the llama."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from evalspec.scoring import causal_lm
+
+    name, extra = ARCHITECTURES[request.param]
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
+    config = getattr(transformers, name)(**({"vocab_size": len(tokenizer), "initializer_range": 0.3} | shape | extra))
+    torch.manual_seed(1)
+    folder = tmp_path_factory.mktemp(request.param)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    loaded = causal_lm.load(folder, model=request.param, precision="float32")
+    assert (loaded.abilities.branches, loaded.abilities.cache) == SHARES.get(request.param, (True, True))
+    return loaded
+
+
+@pytest.mark.parametrize("shots", [False, True], ids=["no common beginning", "common beginning"])
+@pytest.mark.parametrize("scoring", [LetterScoring(method="letter"), OptionScoring(method="option")], ids=["letter", "option"])
+def test_sharing_changes_no_log_probability(make: SimpleNamespace, scorer: Any, scoring: Any, *, shots: bool) -> None:
+    questions = make.questions(24)
+    asked = work_of(make.benchmark("b", questions, scoring), questions)
+    if shots:
+        longer = tuple(one.model_copy(update={"prompt": "red green blue stone river\n\n" * 6 + one.prompt}) for one in asked.questions)
+        asked = asked.model_copy(update={"questions": longer})
+    texts = encode_work(asked, scorer.vocabulary)
+    plan = plan_questions(texts.questions, scorer.abilities, BatchRule(token_budget=900, shortest_prefix=8))
+    assert any(batch.sharing.prefix for batch in plan) == (shots and scorer.abilities.cache)
+    assert any(batch.sharing.branches for batch in plan) == (scoring.method == "option" and scorer.abilities.branches)
+    for batch in plan:
+        together = scorer.logprobs([texts.questions[place] for place in batch.questions], scorer.reading(batch.sharing))
+        for place, values in zip(batch.questions, together, strict=True):
+            # Float32 sums of up to a dozen terms of size ten, in another order.
+            np.testing.assert_allclose(values, scorer.logprobs([texts.questions[place]])[0], atol=2e-4)
+
+
+def test_a_model_that_looks_at_other_branches_is_found_out(scorer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evalspec.scoring import abilities
+
+    if not scorer.abilities.branches:
+        pytest.skip("this architecture reads no branches")
+    whole = type(scorer.model).forward
+
+    def without_mask(self: Any, *given: Any, attention_mask: Any = None, position_ids: Any = None, **more: Any) -> Any:
+        del attention_mask
+        return whole(self, *given, position_ids=position_ids, **more)
+
+    monkeypatch.setattr(type(scorer.model), "forward", without_mask)
+    assert not abilities.learn_abilities(scorer.model).branches
