@@ -1,0 +1,255 @@
+"""What changed from one run to another?  Study, questions, models and settings, the same models on the same questions, and the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from evalspec.analyses.pairs import PairRow, compare_pairs
+from evalspec.artifacts.base import Artifact, JsonValue
+from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, ProtocolBenchmark, ProtocolModel
+from evalspec.artifacts.responses import BenchmarkResponses, Responses
+from evalspec.artifacts.verdict import CheckResult, Verdict
+from evalspec.errors import StoreError
+from evalspec.protocols import Context
+from evalspec.signing.verification import Verification
+from evalspec.signing.verify import verify
+from evalspec.statistics.multiplicity import holm
+from evalspec.store import RunDirectory
+
+LEVEL = 0.95
+NOT_SETTINGS = frozenset({"source_sha256", "models", "benchmarks"})
+"""Parts of a study that are compared on their own, or that change with every letter of the text."""
+
+Where = Literal["both", "only_first", "only_second"]
+
+
+class Change(Artifact):
+    """A value of the study that differs, by its path in study.json; None where a run does not have it."""
+
+    path: str
+    first: JsonValue = None
+    second: JsonValue = None
+
+
+class BenchmarkChange(Artifact):
+    """A benchmark in both runs or in one: how many questions each asked, how many are the same, and what else is not."""
+
+    benchmark: str
+    where: Where
+    asked_first: int = 0
+    asked_second: int = 0
+    common: int = 0
+    differs: tuple[str, ...] = ()
+
+
+class ModelChange(Artifact):
+    """A model in both runs or in one, and what differs about it."""
+
+    model: str
+    where: Where
+    differs: tuple[str, ...] = ()
+
+
+class ModelComparison(Artifact):
+    """The model of one id in both runs on the questions that both asked; `difference` of the row is second run - first run."""
+
+    model: str
+    accuracy_first: float | None
+    accuracy_second: float | None
+    same_answers: bool
+    row: PairRow
+    p_adjusted: float | None = None
+
+
+class CheckChange(Artifact):
+    """What became of a check."""
+
+    check: str
+    first: str | None
+    second: str | None
+
+
+class RunComparison(Artifact):
+    """Everything that `evalspec diff` tells; p-values are adjusted by Holm over all comparisons of the two runs."""
+
+    first: str
+    second: str
+    first_signer: str | None
+    second_signer: str | None
+    study: tuple[Change, ...]
+    benchmarks: tuple[BenchmarkChange, ...]
+    models: tuple[ModelChange, ...]
+    comparisons: tuple[ModelComparison, ...]
+    checks: tuple[CheckChange, ...]
+    overall_first: str | None
+    overall_second: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    checked: Verification
+    study: Mapping[str, JsonValue]
+    protocol: Protocol
+    responses: Responses
+    verdict: Verdict
+
+
+def compare_runs(first: Path, second: Path) -> RunComparison:
+    """Compare two run directories; raises StoreError for one that is altered or unfinished, UsageError where there is none."""
+    old, new = _read(first), _read(second)
+    return RunComparison(
+        first=str(first),
+        second=str(second),
+        first_signer=_signer(old),
+        second_signer=_signer(new),
+        study=tuple(_changes(old.study, new.study)),
+        benchmarks=tuple(_benchmarks(old.protocol, new.protocol)),
+        models=tuple(_models(old.protocol, new.protocol)),
+        comparisons=_adjusted(tuple(_comparisons(old, new))),
+        checks=tuple(_checks(old.verdict, new.verdict)),
+        overall_first=old.verdict.overall,
+        overall_second=new.verdict.overall,
+    )
+
+
+def _read(folder: Path) -> _Run:
+    """Return a run, as far as it is what was signed; whom to trust is for `verify` to say."""
+    checked, directory = verify(folder), RunDirectory(folder)
+    if checked.outcome == "altered":
+        raise StoreError(f"{folder} is not as it was signed: {checked.problems[0]}", hint=f"see evalspec verify {folder}")
+    study = directory.read_study().model_dump(mode="json", by_alias=True)
+    return _Run(checked, study, directory.read_protocol(), directory.read_responses(), directory.read_verdict())
+
+
+def _signer(run: _Run) -> str | None:
+    return run.checked.signer.fingerprint if run.checked.signer else None
+
+
+def _changes(first: Mapping[str, JsonValue], second: Mapping[str, JsonValue]) -> Iterator[Change]:
+    old, new = (dict(_leaves({name: value for name, value in study.items() if name not in NOT_SETTINGS})) for study in (first, second))
+    for path in sorted(old.keys() | new.keys()):
+        if old.get(path) != new.get(path):
+            yield Change(path=path, first=old.get(path), second=new.get(path))
+
+
+def _leaves(value: JsonValue, path: str = "") -> Iterator[tuple[str, JsonValue]]:
+    """Yield every value with its path; entries of a list that have an id are named by it, so that a new entry moves no other."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{path}/{name}")
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            named = inner.get("id") if isinstance(inner, dict) else None
+            yield from _leaves(inner, f"{path}/{named if isinstance(named, str) else place}")
+    else:
+        yield path, value
+
+
+def _benchmarks(first: Protocol, second: Protocol) -> Iterator[BenchmarkChange]:
+    old, new = ({benchmark.id: benchmark for benchmark in protocol.benchmarks} for protocol in (first, second))
+    for name in dict.fromkeys((*old, *new)):
+        if name in old and name in new:
+            yield BenchmarkChange(
+                benchmark=name,
+                where="both",
+                asked_first=len(old[name].questions),
+                asked_second=len(new[name].questions),
+                common=len(_common(old[name], new[name])),
+                differs=tuple(_differing(old[name], new[name], ("source_sha256", "sample", "prompt", "scoring", "preambles", "missing", "target"))),
+            )
+        else:
+            asked = [len(side[name].questions) if name in side else 0 for side in (old, new)]
+            where: Where = "only_first" if name in old else "only_second"
+            yield BenchmarkChange(benchmark=name, where=where, asked_first=asked[0], asked_second=asked[1])
+
+
+def _models(first: Protocol, second: Protocol) -> Iterator[ModelChange]:
+    old, new = ({model.id: model for model in protocol.models} for protocol in (first, second))
+    for name in dict.fromkeys((*old, *new)):
+        if name in old and name in new:
+            yield ModelChange(model=name, where="both", differs=tuple(_model_differences(old[name], new[name])))
+        else:
+            yield ModelChange(model=name, where="only_first" if name in old else "only_second")
+
+
+def _model_differences(first: ProtocolModel, second: ProtocolModel) -> Iterator[str]:
+    if first.precision != second.precision:
+        yield "precision"
+    one, other = first.identity, second.identity
+    if isinstance(one, CheckpointIdentity) and isinstance(other, CheckpointIdentity):
+        yield from (name for name in ("weights_sha256", "tokenizer_sha256") if getattr(one, name) != getattr(other, name))
+    elif one != other:
+        yield "responses"
+
+
+def _differing(first: Artifact, second: Artifact, names: tuple[str, ...]) -> Iterator[str]:
+    yield from (name for name in names if getattr(first, name) != getattr(second, name))
+
+
+def _common(first: ProtocolBenchmark, second: ProtocolBenchmark) -> list[str]:
+    """Return the public ids of the questions that both asked: the same text, choices and key."""
+    digests = {question.id: question.sha256 for question in first.questions}
+    return [question.id for question in second.questions if digests.get(question.id) == question.sha256]
+
+
+def _comparisons(old: _Run, new: _Run) -> Iterator[ModelComparison]:
+    asked = {benchmark.id: benchmark for benchmark in old.protocol.benchmarks}
+    for benchmark in new.protocol.benchmarks:
+        if benchmark.id not in asked or not (common := _common(asked[benchmark.id], benchmark)):
+            continue
+        before, after = old.responses.benchmark(benchmark.id), new.responses.benchmark(benchmark.id)
+        for model in after.models:
+            if model in before.models:
+                yield _comparison(model, _both(model, before, after, common))
+
+
+def _both(model: str, before: BenchmarkResponses, after: BenchmarkResponses, common: list[str]) -> BenchmarkResponses:
+    """Return the answers of both runs to the common questions, as those of two models, under the design of the second run."""
+    here, there = ([run.questions.index(question) for question in common] for run in (after, before))
+    row, earlier = after.models.index(model), before.models.index(model)
+    return replace(
+        after,
+        models=("second", "first"),
+        questions=tuple(common),
+        subjects=tuple(after.subjects[place] for place in here),
+        weights=after.weights[here] / after.weights[here].mean(),
+        scores=np.stack([_mean(after, row)[here], _mean(before, earlier)[there]])[..., None],
+        reasons=np.stack([after.reasons[row, here, 0], before.reasons[earlier, there, 0]])[..., None],
+        choices=np.stack([after.choices[row, here, 0], before.choices[earlier, there, 0]])[..., None],
+        logprobs=None,
+        clusters=tuple(after.clusters[place] for place in here) if after.clusters else (),
+        flags=(),
+    )
+
+
+def _mean(run: BenchmarkResponses, row: int) -> np.ndarray:
+    return np.asarray(run.scores[row].mean(axis=1))
+
+
+def _comparison(model: str, both: BenchmarkResponses) -> ModelComparison:
+    (row,) = compare_pairs(both, [("second", "first")], Context(rng=np.random.default_rng(0)), level=LEVEL)
+    scores = both.settled()
+    accuracies = [None if np.isnan(one).all() else float(np.nanmean(one)) for one in scores]
+    same = bool(np.array_equal(both.scores[0], both.scores[1], equal_nan=True) and np.array_equal(both.choices[0], both.choices[1]))
+    return ModelComparison(model=model, accuracy_first=accuracies[1], accuracy_second=accuracies[0], same_answers=same, row=row)
+
+
+def _adjusted(comparisons: tuple[ModelComparison, ...]) -> tuple[ModelComparison, ...]:
+    p_values = {place: one.row.p_value for place, one in enumerate(comparisons) if one.row.p_value is not None}
+    adjusted = dict(zip(p_values, holm(list(p_values.values())).tolist(), strict=True)) if p_values else {}
+    return tuple(one.model_copy(update={"p_adjusted": adjusted.get(place)}) for place, one in enumerate(comparisons))
+
+
+def _checks(first: Verdict, second: Verdict) -> Iterator[CheckChange]:
+    old, new = (_outcomes(verdict.checks) for verdict in (first, second))
+    for name in dict.fromkeys((*old, *new)):
+        yield CheckChange(check=name, first=old.get(name), second=new.get(name))
+
+
+def _outcomes(checks: tuple[CheckResult, ...]) -> dict[str, str]:
+    return {f"{result.check.id} ({result.benchmark})": result.outcome for result in checks}
