@@ -43,7 +43,7 @@ $(RUN_STAMP): pyproject.toml constraints.txt Makefile
 	$(PIP) -e '.[score,report]'
 	touch $@
 
-$(DEV_STAMP): $(RUN_STAMP) tests/plugin/pyproject.toml
+$(DEV_STAMP): $(RUN_STAMP) tests/plugin/pyproject.toml tests/plugin/evalspec_agreement/__init__.py
 	@bash .ci/system-packages $(APT_DEV)
 	$(PIP) -e '.[dev]' ./tests/plugin
 	touch $@

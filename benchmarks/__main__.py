@@ -5,7 +5,22 @@ from __future__ import annotations
 import subprocess
 import sys
 
-NAMES = ("startup", "power", "boundary", "pairs", "redraw", "redraw_wide", "growth", "coverage", "scoring_bundled", "report")
+NAMES = (
+    "startup",
+    "power",
+    "boundary",
+    "pairs",
+    "redraw",
+    "redraw_wide",
+    "mdad",
+    "harmony",
+    "harmony_full",
+    "benchpress",
+    "growth",
+    "coverage",
+    "scoring_bundled",
+    "report",
+)
 
 
 def main() -> int:

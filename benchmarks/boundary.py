@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from benchmarks.measuring import conclude
 from evalspec.statistics.floors import Floor
-from evalspec.statistics.one_sided import Method, passing
-from evalspec.statistics.one_sided_power import LimitTest, limit_power
+from evalspec.statistics.one_sided import LimitTest, Method, passing
+from evalspec.statistics.one_sided_power import limit_power
 from evalspec.statistics.sequential import LookPlan, nominal_alpha
 
 ALPHA = 0.025
@@ -65,10 +65,10 @@ def main() -> None:
 
 def floors() -> Iterator[Rate]:
     """Yield the chance of clearing a floor at which the truth lies, for each interval."""
-    for bound in ("clopper_pearson", "wilson", "jeffreys"):
+    for method in ("clopper_pearson", "wilson", "jeffreys"):
         for limit in FLOORS:
-            powers = Floor(limit, ALPHA, bound).power(np.array(SIZES), limit)
-            yield from (Rate(bound, f"n={n} floor={limit}", float(power)) for n, power in zip(SIZES, powers, strict=True))
+            powers = Floor(limit, ALPHA, method).power(np.array(SIZES), limit)
+            yield from (Rate(method, f"n={n} floor={limit}", float(power)) for n, power in zip(SIZES, powers, strict=True))
 
 
 def margins(method: Method) -> Iterator[Rate]:
@@ -103,7 +103,7 @@ def looks(draws: int) -> Iterator[Rate]:
     ):
         passed = np.zeros(draws, dtype=np.bool_)
         for look, (n, level) in enumerate(zip(at, levels, strict=True)):
-            passed |= _passing(wins[:, look], losses[:, look], n, -margin, level, method)
+            passed |= _passing(wins[:, look], losses[:, look], n, LimitTest(-margin, level, method))
         rate = float(passed.mean())
         yield Rate(gate, f"{len(at)} looks to n={at[-1]} margin={margin}", rate, math.sqrt(rate * (1 - rate) / draws))
 
@@ -118,7 +118,7 @@ def _pass_levels(draws: int, candidates: int, n: int, margin: float) -> NDArray[
     wins = rng.binomial(n - of_baseline, won, size=(draws, candidates))
     levels = np.zeros((draws, candidates), dtype=np.int64)
     for divisor in range(1, candidates + 1):
-        passed = _passing(wins.ravel(), losses.ravel(), n, -margin, ALPHA / divisor, "score").reshape(levels.shape)
+        passed = _passing(wins.ravel(), losses.ravel(), n, LimitTest(-margin, ALPHA / divisor)).reshape(levels.shape)
         levels = np.where(passed, divisor, levels)
     return levels
 
@@ -132,10 +132,10 @@ def _accumulated(draws: int, at: tuple[int, ...], margin: float, discordance: fl
     return totals[:, :, 0], totals[:, :, 1]
 
 
-def _passing(wins: NDArray[np.int64], losses: NDArray[np.int64], n: int, limit: float, alpha: float, method: Method) -> NDArray[np.bool_]:
+def _passing(wins: NDArray[np.int64], losses: NDArray[np.int64], n: int, test: LimitTest) -> NDArray[np.bool_]:
     """Decide each distinct table once."""
     tables, place = np.unique(np.stack([wins, losses]), axis=1, return_inverse=True)
-    return passing(tables[0], tables[1], n, limit, alpha=alpha, method=method)[place.ravel()]
+    return passing(tables[0], tables[1], n, test)[place.ravel()]
 
 
 def _summary(rates: list[Rate]) -> dict[str, float | int | str]:

@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[1]
 def child_seconds(command: Sequence[str], *, expected: int = 0) -> float:
     """Return the CPU seconds, user and system, of a command and its children; raises RuntimeError when it ends otherwise than expected."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # installed packages have their bytecode
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env={**kept, "OMP_NUM_THREADS": "1"})
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != expected:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import statistics
+from functools import partial
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import conclude, median_seconds, peak_mib, read_scores, seconds
+
+if TYPE_CHECKING:
+    from evalspec.statistics.all_pairs import AllPairs
 
 SAMPLED = 400
 TURNS = 7
@@ -19,38 +24,18 @@ BARS = {"ratio": 500, "seconds": 2.0}
 
 def main() -> None:
     """Time all pairs, one pair after the other with the peers, and compare the numbers."""
-    from statsmodels.stats.contingency_tables import mcnemar
-    from statsmodels.stats.multitest import multipletests
-
     from evalspec.statistics.all_pairs import all_pairs
-    from evalspec.statistics.differences import PairedCounts, tango
-    from evalspec.statistics.mcnemar import mcnemar_mid_p
 
     scores = read_scores("gpqa_main_correct_420models.csv.gz")
     found = all_pairs(scores)
     pairs = len(found.first)
     chosen = np.random.default_rng(20261129).choice(pairs, SAMPLED, replace=False)
-
-    def one_after_the_other() -> list[float]:
-        p_values = []
-        for place in chosen:
-            first, second = scores[found.first[place]], scores[found.second[place]]
-            table = [[np.sum(first & second), np.sum(first & ~second)], [np.sum(~first & second), np.sum(~first & ~second)]]
-            p_values.append(float(mcnemar(table, exact=True).pvalue))
-        return p_values
-
+    one_after_the_other = partial(_peer_p_values, scores, found, chosen)
     peer_p = np.array(one_after_the_other())
     # Interleaved, so that both meet the same machine.
     turns = [(seconds(one_after_the_other), median_seconds(lambda: all_pairs(scores))) for _ in range(TURNS)]
     peer = statistics.median(turn[0] for turn in turns) * pairs / SAMPLED
     ours = statistics.median(turn[1] for turn in turns)
-    agree = bool(np.allclose(found.comparisons.p_value[chosen], peer_p, rtol=1e-9, atol=0))
-    agree &= bool(np.allclose(found.p_adjusted, multipletests(found.comparisons.p_value, method="holm")[1], rtol=1e-9, atol=0))
-    for place in chosen[:100]:
-        counts = PairedCounts.from_scores(scores[found.first[place]], scores[found.second[place]])
-        limits, shown = tango(counts), found.comparisons
-        agree &= max(abs(limits.low - shown.low[place]), abs(limits.high - shown.high[place])) <= 1e-10
-        agree &= mcnemar_mid_p(counts) == shown.p_mid[place]
     figures = {
         "ours_s": round(ours, 3),
         "peer_s": round(peer, 2),
@@ -61,9 +46,41 @@ def main() -> None:
         "of_limit": round(ours / BARS["seconds"], 3),
         f"leaderboard_{LEADERBOARD_MODELS}": _leaderboard(scores[:LEADERBOARD_MODELS]),
         "peak_mib": peak_mib(),
-        "agree": bool(agree),
+        "agree": _agrees(found, chosen, peer_p) and all(_agrees_with_one(scores, found, place) for place in chosen[:100]),
     }
     conclude("pairs", f"all {pairs:,} pairs of 420 models on 448 questions: exact McNemar, mid-p, log10 p, Tango, Holm", figures)
+
+
+def _peer_p_values(scores: NDArray[np.bool_], found: AllPairs, chosen: NDArray[np.int64]) -> list[float]:
+    from statsmodels.stats.contingency_tables import mcnemar
+
+    p_values = []
+    for place in chosen:
+        first, second = scores[found.first[place]], scores[found.second[place]]
+        table = [[np.sum(first & second), np.sum(first & ~second)], [np.sum(~first & second), np.sum(~first & ~second)]]
+        p_values.append(float(mcnemar(table, exact=True).pvalue))
+    return p_values
+
+
+def _agrees(found: AllPairs, chosen: NDArray[np.int64], peer_p: NDArray[np.float64]) -> bool:
+    """Compare exact p-values, and Holm's adjustment of all of them, with the peer's."""
+    from statsmodels.stats.multitest import multipletests
+
+    adjusted = multipletests(found.comparisons.p_value, method="holm")[1]
+    return bool(
+        np.allclose(found.comparisons.p_value[chosen], peer_p, rtol=1e-9, atol=0) and np.allclose(found.p_adjusted, adjusted, rtol=1e-9, atol=0)
+    )
+
+
+def _agrees_with_one(scores: NDArray[np.bool_], found: AllPairs, place: int) -> bool:
+    """Compare limits and mid-p of a pair with the functions for one pair."""
+    from evalspec.statistics.differences import PairedCounts, tango
+    from evalspec.statistics.mcnemar import mcnemar_mid_p
+
+    counts = PairedCounts.from_scores(scores[found.first[place]], scores[found.second[place]])
+    limits, shown = tango(counts), found.comparisons
+    apart = max(abs(limits.low - shown.low[place]), abs(limits.high - shown.high[place]))
+    return bool(apart <= 1e-10 and mcnemar_mid_p(counts) == shown.p_mid[place])
 
 
 def _leaderboard(scores: NDArray[np.bool_]) -> dict[str, float] | None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import resource
-import statistics
-import time
 from itertools import product
 
-from benchmarks.measuring import conclude
+from benchmarks.measuring import conclude, median_seconds, peak_mib, seconds
 
 DISCORDANCES = (0.05, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5)
 SHARES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8)
@@ -20,24 +17,18 @@ def main() -> None:
     from evalspec.statistics.paired_power import questions_needed
 
     grid = [(discordance, discordance * share) for discordance, share in product(DISCORDANCES, SHARES)]
-    questions_needed(0.2, 0.05)
-    times, sizes = [], []
-    for _ in range(5):
-        started = time.process_time()
-        sizes = [questions_needed(discordance, difference) for discordance, difference in grid]
-        times.append(time.process_time() - started)
+    sizes = [questions_needed(discordance, difference) for discordance, difference in grid]
+    ours = median_seconds(lambda: [questions_needed(discordance, difference) for discordance, difference in grid])
     sampled = [(size, setting) for size, setting in zip(sizes, grid, strict=True) if size.questions <= 400][::6]
-    started = time.process_time()
+    direct = seconds(lambda: [_direct_power(size.questions, *setting) for size, setting in sampled])
     agree = all(abs(_direct_power(size.questions, *setting) - size.power) < 1e-9 for size, setting in sampled)
-    direct = time.process_time() - started
-    ours = statistics.median(times)
     figures = {
         "ours_s": round(ours, 3),
         "peer_s": round(direct, 3),
         "peer": f"direct double sum of the power alone, at {len(sampled)} of the sizes",
         "limit_s": BAR,
         "of_limit": round(ours / BAR, 3),
-        "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "peak_mib": peak_mib(),
         "agree": agree,
     }
     conclude("power", "exact McNemar sample size for 100 settings of discordance and difference", figures)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gather import DRAWS, first_share_by_gathering
-from benchmarks.measuring import ROOT, conclude
+from benchmarks.measuring import ROOT, conclude, peak_mib, seconds
 
 SIZES = (30, 100, 200, 500, 1000, 2000)
 OUR_DRAWS = 20_000
@@ -42,7 +42,7 @@ def main() -> None:
         found = timed(times["ours"], lambda: ours(*SIZES))
         expected = timed(times["peer"], lambda: peer(rows))
         timed(times["whole"], lambda: peer(rows.astype(np.int64)))
-    by_size = {size: statistics.median(seconds) for size in SIZES if (seconds := [timed_once(lambda size=size: ours(size)) for _ in range(RUNS)])}
+    by_size = {size: statistics.median(seconds(partial(ours, size)) for _ in range(RUNS)) for size in SIZES}
     own, other, whole = (statistics.median(times[name]) for name in ("ours", "peer", "whole"))
     scale = OUR_DRAWS / DRAWS
     figures = {
@@ -51,8 +51,8 @@ def main() -> None:
         "peer": f"gathering rows of 64-bit floats, {DRAWS} draws, scaled; {round(whole * scale / own)} times ours with 64-bit whole numbers",
         "ratio": round(other * scale / own, 1),
         "bar": BAR,
-        "ours_by_size_s": {str(size): round(seconds, 4) for size, seconds in by_size.items()},
-        "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "ours_by_size_s": {str(size): round(spent, 4) for size, spent in by_size.items()},
+        "peak_mib": peak_mib(),
         # Five standard errors of the difference of two frequencies.
         "agree": all(abs(one - two) < 5 * (0.25 / DRAWS + 0.25 / OUR_DRAWS) ** 0.5 for one, two in zip(found, expected, strict=True)),
     }
@@ -72,13 +72,6 @@ def timed(times: list[float], work: Callable[[], list[float]]) -> list[float]:
     result = work()
     times.append(time.process_time() - started)
     return result
-
-
-def timed_once(work: Callable[[], list[float]]) -> float:
-    """Return the CPU seconds of one run."""
-    times: list[float] = []
-    timed(times, work)
-    return times[0]
 
 
 if __name__ == "__main__":

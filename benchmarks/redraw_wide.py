@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
-import resource
 import statistics
-import sys
 import time
 from pathlib import Path
 
@@ -15,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gather import DRAWS, first_share_by_gathering
-from benchmarks.measuring import ROOT, conclude
+from benchmarks.measuring import conclude, peak_mib, shared_data
 
 SIZE = 1000
 OUR_DRAWS = 20_000
@@ -24,15 +21,11 @@ BAR = 4
 MOST_MIB = 1024
 
 
-def main() -> int:
-    """Measure our peak first, then time both in turn and compare the frequencies; 1 when the responses are not there."""
+def main() -> None:
+    """Measure our peak first, then time both in turn and compare the frequencies."""
     from evalspec.statistics.rankings import RedrawPlan, ResponsePatterns, redraw_ranking
 
-    source = Path(os.environ.get("EVALSPEC_SHARED", ROOT.parent / "shared")) / "data" / "mmlu_pro_correct_29models.csv.gz"
-    if not source.is_file():
-        print(f"the recorded responses are not there: {source}", file=sys.stderr)
-        return 1
-    scores = best_first(source)
+    scores = best_first(shared_data("mmlu_pro_correct_29models.csv.gz"))
     rows = np.ascontiguousarray(scores.T)
 
     def ours() -> float:
@@ -40,7 +33,7 @@ def main() -> int:
         return redraw_ranking(responses, RedrawPlan(SIZE, OUR_DRAWS), order=[0, 1, 2], rng=np.random.default_rng(1)).first[0]
 
     ours()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_mib()
     own, other = [], []
     found = expected = 0.0
     for _ in range(RUNS):
@@ -57,13 +50,12 @@ def main() -> int:
         "peer": f"gathering rows of 64-bit floats, {DRAWS} draws, scaled",
         "ratio": round(statistics.median(other) * scale / statistics.median(own), 1),
         "bar": BAR,
-        "peak_mib": round(peak),
+        "peak_mib": peak,
         "peak_bar_mib": MOST_MIB,
         # Five standard errors of the difference of two frequencies.
         "agree": abs(found - expected) < 5 * (0.25 / DRAWS + 0.25 / OUR_DRAWS) ** 0.5,
     }
     conclude("redraw_wide", "29 models x 12032 questions, 20000 draws of 1000 with replacement, ties shared, order of the first three", figures)
-    return 0
 
 
 def best_first(source: Path) -> NDArray[np.float64]:
@@ -75,4 +67,4 @@ def best_first(source: Path) -> NDArray[np.float64]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import shlex
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -17,65 +19,72 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from evalspec.arguments import parser
-from evalspec.console import Console, counted, error_content
+from evalspec.console import Console, close_streams, counted, open_streams
 from evalspec.errors import Diagnostic, EvalspecError, Interrupted, StoreError, StudyError, UsageError
 
 if TYPE_CHECKING:
     from evalspec.artifacts.base import JsonValue
-    from evalspec.pipeline import Outcome
+    from evalspec.further_checks import Answer
     from evalspec.sealing import Seal
     from evalspec.settings import Settings
     from evalspec.signing.trust import Trust
     from evalspec.signing.verification import Verification
 
-CODES = {"passed": 0, "failed": 1, "inconclusive": 4, None: 0}
+REPORTS = Path("reports")
 COULD_NOT_BE_DONE = 3
+GOES_ON = "every finished batch of a run is kept; the same command goes on from there"
 
 
 def run_and_exit() -> NoReturn:
     """Run the command line and exit with its code; a bug shows its traceback and is never taken for a failed check, which is 1."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # the standard streams are text files
+    open_streams()
     try:
         code = main(sys.argv[1:])
+    except KeyboardInterrupt:  # once more, while the first one was told
+        code = Interrupted.exit_code
     except Exception:  # noqa: BLE001 - shown whole below
-        traceback.print_exc()
-        print("this is a bug in evalspec; please report it with the lines above", file=sys.stderr)  # noqa: T201
+        Console().note(f"{traceback.format_exc()}this is a bug in evalspec; please report it with the lines above")
         code = COULD_NOT_BE_DONE
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said; Ctrl-C once more changes nothing
     sys.exit(code)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run one verb and return its exit code; what a user can mend is printed, anything else is a bug and is raised."""
     console = Console(json="--json" in arguments, quiet="--quiet" in arguments)
+    kept = GOES_ON if "run" in arguments[:1] else None
     try:
-        options = parser(VERBS).parse_args(arguments)
-        return int(options.verb(options, console))
+        code = _run_verb(arguments, console)
+        close_streams()
     except EvalspecError as error:
         return _fail(console, error)
     except OSError as error:
-        return _fail(console, StoreError(f"{error.filename or 'a file'}: {error.strerror or error}"))
+        told = f"{error.filename}: {error.strerror or error}" if error.filename else str(error)
+        return _fail(console, StoreError(told, hint=kept))
     except KeyboardInterrupt:
-        return _fail(console, Interrupted("stopped", hint="every finished batch of a run is kept; the same command goes on from there"))
+        return _fail(console, Interrupted("stopped", hint=kept))
+    return code
+
+
+def _run_verb(arguments: Sequence[str], console: Console) -> int:
+    try:
+        options = parser(VERBS).parse_args(arguments)
+    except SystemExit as shown:  # a help text, the version, a completion script
+        return int(shown.code or 0)
+    return int(options.verb(options, console))
 
 
 def init(options: argparse.Namespace, console: Console) -> int:
     """Write a commented study that validates and runs."""
     from evalspec.analyses.catalogue import catalogue
-    from evalspec.language.scaffold import starter_files
+    from evalspec.language.scaffold import STUDY, checkpoints_seen_from, starter_files, write_new
 
     folder: Path = options.folder
-    files = starter_files([os.path.relpath(model, folder) for model in options.model], catalogue())
-    taken = [name for name in files if (folder / name).exists()]
-    if taken:
-        raise UsageError(f"{folder} already holds {', '.join(taken)}", hint="name another folder; nothing was written")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    study = folder / "study.yaml"
-    written: list[JsonValue] = [str(folder / name) for name in files]
+    files = starter_files(checkpoints_seen_from(folder, options.model), catalogue())
+    write_new(folder, files)
+    study, written = folder / STUDY, [str(folder / name) for name in files]
     listed = "\n".join(f"  {name}" for name in written)
-    console.result({"written": written}, f"written:\n{listed}\nnext:\n  evalspec validate {study}\n  evalspec run {study}")
+    console.result({"written": list(written)}, f"written:\n{listed}\nnext:\n  evalspec validate {study}\n  evalspec run {study}")
     return 0
 
 
@@ -85,28 +94,25 @@ def validate(options: argparse.Namespace, console: Console) -> int:
 
     settings = _settings(options)
     sound = check(_study(options), settings)
-    absent = (*sound.absent, *check_models(sound.compiled, settings))
+    seen = check_models(sound, settings)
+    absent = (*sound.absent, *seen.absent)
     study = sound.compiled.study
     checks = study.thresholds.checks if study.thresholds else ()
+    counts = {"models": len(study.models), "benchmarks": len(study.benchmarks), "analyses": len(study.analyses), "checks": len(checks)}
     for error in absent:
         console.note(f"not looked at: {error}")
+    _warn(seen.left_out, console)
     content: dict[str, JsonValue] = {
         "study": str(options.study),
         "valid": True,
         "study_sha256": study.source_sha256,
         "not_looked_at": [error.diagnostics[0].message for error in absent],
-        "models": len(study.models),
-        "benchmarks": len(study.benchmarks),
-        "analyses": len(study.analyses),
-        "checks": len(checks),
+        "warnings": list(seen.left_out),
+        **counts,
     }
-    parts = (
-        counted(len(study.models), "model"),
-        counted(len(study.benchmarks), "benchmark"),
-        counted(len(study.analyses), "analysis", "analyses"),
-        counted(len(checks), "check"),
-    )
-    console.result(content, f"{options.study}: valid ({', '.join(parts)})")
+    singular = ("model", "benchmark", "analysis", "check")
+    parts = ", ".join(counted(number, one, many) for one, (many, number) in zip(singular, counts.items(), strict=True))
+    console.result(content, f"{options.study}: valid ({parts})")
     return 0
 
 
@@ -116,65 +122,119 @@ def plan(options: argparse.Namespace, console: Console) -> int:
     from evalspec.planning.describe import describe
 
     prepared = prepare(_study(options), _settings(options))
+    _warn(prepared.warnings, console)
     content = {
         "protocol_sha256": prepared.protocol.digest(),
         "protocol": json.loads(prepared.protocol.to_json()),
         "schedule": json.loads(prepared.schedule.to_json()),
+        "warnings": list(prepared.warnings),
     }
     console.result(content, describe(prepared.schedule, prepared.protocol))
     return 0
 
 
+def lock(options: argparse.Namespace, console: Console) -> int:
+    """Sign the plan of a study before anything is scored."""
+    from evalspec import pipeline
+    from evalspec.conclusion import conclude_lock
+    from evalspec.preregistration import lock_beside
+
+    study, settings = _study(options), _settings(options)
+    file = lock_beside(study)
+    seal = _seal(options, settings, console, file.with_name(file.name.removesuffix(".dsse.json")))
+    return conclude_lock(pipeline.lock(study, settings, seal_with=seal, replace=options.replace), seal, console)
+
+
 def run(options: argparse.Namespace, console: Console) -> int:
     """Score, analyse, check, report and sign."""
     from evalspec import pipeline
+    from evalspec.conclusion import conclude
+    from evalspec.preregistration import LockChoice
 
-    study, settings, out = _study(options), _settings(options), options.out or _default_folder(options.study)
+    study, settings, out = _study(options), _settings(options), options.out or REPORTS / options.study.stem
     seal = _seal(options, settings, console, out)
     budget = [] if options.token_budget is None else ["--token-budget", str(options.token_budget)]
-    command = shlex.join(["evalspec", "run", str(study), *budget])
-    return _conclude(pipeline.run(study, out, settings, seal_with=seal, command=command, progress=console.progress), seal, console)
+    held = LockChoice(options.lock, allow_deviations=options.allow_deviations)
+    departing = ["--allow-deviations"] if options.allow_deviations else []
+    command = shlex.join(["evalspec", "run", str(study), *budget, *departing])
+    return conclude(pipeline.run(study, out, settings, seal_with=seal, command=command, held=held, progress=console.progress), seal, console)
 
 
 def report(options: argparse.Namespace, console: Console) -> int:
     """Compose and sign the report of a finished run once more."""
     from evalspec import pipeline
+    from evalspec.conclusion import conclude
+    from evalspec.store import STUDY
 
     settings, target = _settings(options), options.study
-    folder = options.out or (target if target.is_dir() else _default_folder(target))
-    if not folder.is_dir():
-        raise UsageError(f"there is no run directory {folder}", hint=f"run the study first: evalspec run {target}")
+    folder = options.out or (target if target.is_dir() else REPORTS / target.stem)
+    if not (folder / STUDY).is_file():
+        raise UsageError(f"there is no finished run in {folder}", hint=f"run the study first: evalspec run {'STUDY' if target.is_dir() else target}")
     seal = _seal(options, settings, console, folder)
-    return _conclude(pipeline.report(folder, settings, seal_with=seal), seal, console)
+    return conclude(pipeline.report(folder, settings, seal_with=seal), seal, console)
 
 
 def verify(options: argparse.Namespace, console: Console) -> int:
-    """Say whether a report is intact and who signed it; with --recompute, whether its numbers follow from its responses."""
+    """Say whether a report is intact and who signed it; if asked, whether numbers follow from responses, and responses from weights."""
     from evalspec.signing.verify import verify as verify_folder
     from evalspec.signing.verify import verify_pdf
 
     target, trust = options.target, _trust(options)
-    if target.is_file() and options.recompute:
-        raise UsageError("--recompute needs the run directory; a PDF alone does not hold the responses")
+    if target.is_file() and (options.recompute or options.rescore):
+        raise UsageError("--recompute and --rescore need the run directory; a PDF alone does not hold the responses")
+    if not options.rescore and any(getattr(options, name) is not None for name in ("seed", "models", "study", "devices", "threads")):
+        raise UsageError("--seed, --models, --study, --devices and --threads say how questions are scored again", hint="give --rescore N with them")
     checked = verify_pdf(target, trust) if target.is_file() else verify_folder(target, trust)
     lines, code, content = [checked.describe()], int(checked.exit_code), json.loads(checked.model_dump_json(exclude={"statement"}))
-    if options.recompute:
-        state, text, recomputed_code = _recompute(target, checked)
-        lines.append(text)
-        content["recomputation"] = {"state": state, "text": text}
-        code = recomputed_code if code in {0, 4} and recomputed_code else code
+    if options.recompute or options.rescore:
+        from evalspec.further_checks import combined
+
+        found = _further(options, checked, console)
+        lines += [one.text for one in found]
+        content |= {one.name: {"state": one.state, "text": one.text} for one in found}
+        code = combined(code, found)
     console.result({**content, "exit_code": code}, "\n".join(lines))
     return code
+
+
+def _further(options: argparse.Namespace, checked: Verification, console: Console) -> list[Answer]:
+    """Ask what is asked beyond the signature."""
+    from evalspec import further_checks
+
+    found = list(further_checks.check_recomputed(options.target, checked)) if options.recompute else []
+    if options.rescore:
+        from evalspec.materials import Where
+        from evalspec.rescoring import Bench, Wanted
+        from evalspec.scoring.executors.devices import local_devices
+
+        settings = _settings(options)
+        seed = secrets.randbelow(2**32) if options.seed is None else options.seed
+        wanted = Wanted(options.rescore, seed, Where(settings.hub_cache, options.study, options.models))
+        bench = Bench(local_devices(settings.devices, settings.threads), settings.threads, console.progress)
+        found.append(further_checks.check_rescored(options.target, checked, wanted, bench))
+    return found
+
+
+def diff(options: argparse.Namespace, console: Console) -> int:
+    """Compare two runs."""
+    from evalspec.comparison import compare_runs
+    from evalspec.comparison_text import describe
+
+    found = compare_runs(options.first, options.second)
+    console.result(json.loads(found.to_json()), describe(found))
+    return 0
 
 
 def keygen(options: argparse.Namespace, console: Console) -> int:
     """Make a signing key."""
     from evalspec.sealing import new_passphrase
     from evalspec.signing.keys import make_key, write_key
-    from evalspec.signing.trust import TrustedSigner, write_trust
+    from evalspec.signing.trust import TrustedSigner, read_trust, write_trust
 
     if options.out.exists():
         raise UsageError(f"{options.out} exists; a key is never overwritten", hint="name another file with --out")
+    if options.trust and options.trust.exists():
+        read_trust(options.trust)  # what is wrong with it is told before there is a key
     passphrase = None if options.no_passphrase else new_passphrase()
     key = make_key(options.organisation, years=options.years)
     write_key(options.out, key, passphrase)
@@ -210,17 +270,7 @@ def doctor(options: argparse.Namespace, console: Console) -> int:
     return 0 if complete else COULD_NOT_BE_DONE
 
 
-VERBS = {
-    "init": init,
-    "validate": validate,
-    "plan": plan,
-    "run": run,
-    "report": report,
-    "verify": verify,
-    "keygen": keygen,
-    "schema": schema,
-    "doctor": doctor,
-}
+VERBS = {verb.__name__: verb for verb in (init, validate, plan, lock, run, report, verify, diff, keygen, schema, doctor)}
 
 
 def _study(options: argparse.Namespace) -> Path:
@@ -230,21 +280,13 @@ def _study(options: argparse.Namespace) -> Path:
     return path
 
 
-def _default_folder(study: Path) -> Path:
-    return Path("reports") / study.stem
-
-
 def _settings(options: argparse.Namespace) -> Settings:
     """Return options over evalspec.toml over defaults; the environment is read here, and for a new key's passphrase, and nowhere else."""
-    from evalspec.language.paths import find_root
-    from evalspec.settings import PASSPHRASE_VARIABLE, Settings, find_file, read_settings
+    from evalspec.settings import settings_for
 
-    study: Path = getattr(options, "study", None) or Path("study.yaml")
-    hub = os.environ.get("HF_HUB_CACHE") or str(Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface") / "hub")
-    anchor = study if study.is_dir() else study.parent
-    defaults = Settings(cache=find_root(anchor) / ".evalspec", hub_cache=Path(hub), passphrase=os.environ.get(PASSPHRASE_VARIABLE))
-    given = {name: getattr(options, name, None) for name in ("cache", "key", "trust_out", "token_budget", "threads")}
-    return read_settings(find_file(study), defaults).updated({**given, "pdf": False if getattr(options, "no_pdf", False) else None})
+    given = {name: getattr(options, name, None) for name in ("cache", "key", "trust_out", "token_budget", "devices", "threads")}
+    pdf = False if getattr(options, "no_pdf", False) else None
+    return settings_for(getattr(options, "study", None) or Path("study.yaml"), {**given, "pdf": pdf}, os.environ)
 
 
 def _seal(options: argparse.Namespace, settings: Settings, console: Console, out: Path) -> Seal:
@@ -255,56 +297,24 @@ def _seal(options: argparse.Namespace, settings: Settings, console: Console, out
 
 
 def _trust(options: argparse.Namespace) -> Trust:
+    from evalspec.settings import user_folder
     from evalspec.signing.trust import Trust
 
     if options.trust:
         return Trust.from_file(options.trust)
-    if options.fingerprint:
+    if options.fingerprint is not None:
         return Trust.in_fingerprint(options.fingerprint)
-    if options.tofu:
-        return Trust.on_first_use(Path.home() / ".config" / "evalspec" / "known_signers.yaml")
-    return Trust()
+    if not options.tofu:
+        return Trust()
+    folder = user_folder(os.environ)
+    if folder is None:
+        raise UsageError("there is no home folder to remember a key in", hint="give --trust or --fingerprint")
+    return Trust.on_first_use(folder / "known_signers.yaml")
 
 
-def _recompute(folder: Path, checked: Verification) -> tuple[str, str, int]:
-    """Return what came of recomputing, in a word and in lines, and the exit code that follows from it."""
-    if checked.outcome == "altered":
-        return "not_recomputable", "not recomputed: the content is not as it was signed", COULD_NOT_BE_DONE
-    from evalspec import pipeline
-
-    found = pipeline.recompute(folder, checked)
-    texts = {
-        "recomputed": "recomputed: findings and verdict follow from the recorded responses",
-        "differs": "\n".join(map(str, found.divergences)),
-        "not_recomputable": f"not recomputable: {found.why}",
-    }
-    return found.state, texts[found.state], {"recomputed": 0, "differs": 1, "not_recomputable": COULD_NOT_BE_DONE}[found.state]
-
-
-def _conclude(outcome: Outcome, seal: Seal, console: Console) -> int:
-    """Print the outcome of every check, where the report is and how it is verified; return the exit code of DESIGN."""
-    from evalspec.gating import describe
-
-    verdict, folder, fault = outcome.verdict, outcome.folder, outcome.fault
-    trust = seal.public.file if seal.public else None
-    pages = " and ".join(str(folder / name) for name in ("report.html", "report.pdf") if (folder / name).is_file())
-    content: dict[str, JsonValue] = {
-        "verdict": verdict.overall,
-        "checks": [json.loads(result.model_dump_json()) for result in verdict.checks],
-        "folder": str(folder),
-        "trust": str(trust) if trust else None,
-    }
-    if fault is not None:
-        content.update(error_content(fault))
-    console.result(content, f"{describe(verdict)}\nreport: {pages}\nverify it: evalspec verify {folder} --trust {trust or 'TRUST_FILE'}")
-    if trust is not None:
-        console.note(f"signed with a throw-away key; its public part is in {trust}. For a key of your own: evalspec keygen --help")
-    if fault is not None:
-        if not console.json:
-            console.error(fault)
-        console.note(f"everything but the PDF was written to {folder} and signed; `evalspec report {folder}` makes the rest once that is mended")
-        return fault.exit_code
-    return 0 if verdict.overall == "inconclusive" and verdict.inconclusive == "warn" else CODES[verdict.overall]
+def _warn(told: Sequence[str], console: Console) -> None:
+    for text in told:
+        console.note(f"warning: {text}")
 
 
 def _fail(console: Console, error: EvalspecError) -> int:

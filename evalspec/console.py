@@ -10,9 +10,10 @@ import time
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
-from evalspec.errors import Diagnostic, EvalspecError
+from evalspec.errors import Diagnostic, EvalspecError, StoreError
 
 if TYPE_CHECKING:
     from evalspec.artifacts.base import JsonValue
@@ -38,25 +39,25 @@ class Console:
     def result(self, content: Mapping[str, JsonValue], text: str) -> None:
         """Print the result of a verb: `content` as JSON when asked for, else `text`."""
         self._close()
-        _print(json.dumps(content, indent=2) if self.json else printable(text))
+        _print(json.dumps(content, indent=2) if self.json else printable(text), sys.stdout)
 
     def note(self, text: str) -> None:
         """Print a remark to stderr."""
         self._close()
         if not self.quiet:
-            print(printable(text), file=sys.stderr)
+            _print(printable(text), sys.stderr)
 
     def error(self, error: EvalspecError) -> None:
         """Print every diagnostic of an error; as a JSON object on stdout when asked for."""
         self._close()
         if self.json:
-            _print(json.dumps(error_content(error), indent=2))
+            _print(json.dumps(error_content(error), indent=2), sys.stdout)
             return
         for diagnostic in error.diagnostics:
             prefix = "" if diagnostic.location else "error: "
-            print(printable(f"{prefix}{diagnostic}"), file=sys.stderr)
+            _print(printable(f"{prefix}{diagnostic}"), sys.stderr)
         if len(error.diagnostics) > 1:
-            print(counted(len(error.diagnostics), "fault"), file=sys.stderr)
+            _print(counted(len(error.diagnostics), "fault"), sys.stderr)
 
     def progress(self, progress: Progress) -> None:
         """Show how far a step is, with rate and remaining time: one moving line on a terminal, about ten lines elsewhere."""
@@ -73,9 +74,9 @@ class Console:
         if sys.stderr.isatty():
             if now - self._drawn >= REDRAW_SECONDS or finished:
                 self._drawn, self._open = now, not finished
-                print(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}", end="\n" if finished else "", file=sys.stderr, flush=True)
+                _print(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}", sys.stderr, end="\n" if finished else "")
         elif self._is_news(progress):
-            print(line, file=sys.stderr, flush=True)
+            _print(line, sys.stderr)
         if finished:
             self._started.pop(progress.stage, None)
 
@@ -89,8 +90,23 @@ class Console:
 
     def _close(self) -> None:
         if self._open:
-            print(file=sys.stderr)
+            _print("", sys.stderr)
             self._open = False
+
+
+def open_streams() -> None:
+    """Make the standard streams usable whatever they are: characters that they cannot show become codes, one that is closed leads nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the process is
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # the standard streams are text files
+
+
+def close_streams() -> None:
+    """Write out what the standard streams still hold, such as a help text; raises StoreError as `Console.result` does."""
+    for stream in (sys.stderr, sys.stdout):
+        _print("", stream, end="")
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -143,9 +159,19 @@ def _fault(diagnostic: Diagnostic) -> dict[str, JsonValue]:
     }
 
 
-def _print(text: str) -> None:
-    """Print to stdout; a reader who has gone, as after `| head`, ends nothing and changes no exit code."""
+def _print(text: str, stream: TextIO, *, end: str = "\n") -> None:
+    """Print to a standard stream; a reader who has gone, as after `| head`, ends nothing and changes no exit code.
+
+    Raises StoreError where a result cannot be written for another reason, such as a full disk.
+    """
     try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(text, file=stream, end=end, flush=True)
+    except OSError as error:
+        _silence(stream)
+        if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+            raise StoreError(f"the result cannot be written: {error.strerror}") from error
+
+
+def _silence(stream: TextIO) -> None:
+    """Send what is left in a stream, and all that follows, nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 import sys
@@ -13,9 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from evalspec.artifacts.base import JsonValue
+from evalspec.errors import how_to_install
+from evalspec.places import can_be_written, nearest_existing
 from evalspec.reporting.pdf import is_loadable, missing_libraries
 
-DISTRIBUTION = "evalspec-compiler"
 EXTRAS = {"score": ("torch", "transformers", "safetensors"), "report": ("weasyprint", "pyhanko", "fontTools")}
 PURPOSES = {"score": "score models on this machine", "report": "render and seal the PDF"}
 PANGO_REMEDY = "Debian and Ubuntu: apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0; macOS: brew install pango"
@@ -67,7 +67,7 @@ def _python() -> Examination:
 
 def _library(module: str, extra: str) -> Examination:
     present = find_spec(module) is not None
-    remedy = None if present else f"pip install '{DISTRIBUTION}[{extra}]'"
+    remedy = None if present else how_to_install(extra)
     return Examination(module.lower(), present, _version(module) if present else "not installed", PURPOSES[extra], remedy)
 
 
@@ -92,9 +92,9 @@ def _tools() -> Iterator[Examination]:
 
 
 def _cache(folder: Path) -> Examination:
-    nearest = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    present = os.access(nearest, os.W_OK)
-    return Examination("cache folder", present, str(folder), "keep scored batches", None if present else f"make {nearest} writable or give --cache")
+    present = can_be_written(folder)
+    remedy = None if present else f"make {nearest_existing(folder)} writable or give --cache"
+    return Examination("cache folder", present, str(folder), "keep scored batches", remedy)
 
 
 def _key(path: Path) -> Examination:

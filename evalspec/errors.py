@@ -5,8 +5,10 @@ One tree.  `cli.main` is the only place that catches `EvalspecError`; anything e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -98,7 +100,27 @@ class SigningError(EvalspecError):
     """A key cannot be read or made, or a signature cannot be made or checked."""
 
 
+class SecretError(EvalspecError):
+    """A secret of this user cannot be read or kept."""
+
+
 class Interrupted(EvalspecError):
     """Somebody stopped the command, as with Ctrl-C."""
 
     exit_code = 130
+
+
+def how_to_install(extra: str) -> str:
+    """Return how the libraries of an extra are got: from a clone, since no package index has this distribution."""
+    return f"install the extra `{extra}`, in the folder of your clone of evalspec: python -m pip install -c constraints.txt '.[{extra}]'"
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Name a file in an OSError that does not say what it is about, as that of a write to a full disk does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(file)
+        raise

@@ -2,7 +2,8 @@
 
 The error that is controlled is a false pass. A bound against a limit has three outcomes: passed when the whole interval is on the right side,
 failed when the whole interval is on the wrong side, inconclusive between. A point value has two, and no error control. At a limit of 0 on a
-difference, the analysis's own family-adjusted test decides, so that gate and report can never say different things.
+difference, the analysis's own test decides, adjusted for its family where the study asks for it, so that gate and report can never say different
+things.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from itertools import groupby
 
 from evalspec.artifacts.findings import Estimate, Findings
 from evalspec.artifacts.schedule import GateForecast
-from evalspec.artifacts.study import AnalysisRequest, Check, Thresholds
+from evalspec.artifacts.study import AnalysisRequest
+from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.artifacts.verdict import CheckResult, Outcome, Verdict
 
 RULE_ALL = (
@@ -30,14 +32,15 @@ RULE_NONE = "The study sets no thresholds: nothing is passed or failed."
 
 NOT_COMPARED = "the analysis gives no such estimate; its declared family did not compare these models"
 UNDEFINED = "the estimate is undefined"
+PREDICTED = "the value is predicted and not measured, and a prediction decides nothing"
 RIGHT_SIDE = "the whole interval is on the required side of the limit"
 WRONG_SIDE = "the whole interval is on the other side of the limit"
 STRADDLES = "the interval lies on both sides of the limit: this sample cannot tell"
 VALUE_RIGHT = "the value is on the required side; a value alone has no error control"
 VALUE_WRONG = "the value is on the other side; a value alone has no error control"
-TEST_RIGHT = "the adjusted test separates the two models in the required direction"
-TEST_WRONG = "the adjusted test separates the two models in the other direction"
-TEST_OPEN = "the adjusted test does not separate the two models"
+TEST_RIGHT = "the test of the analysis separates the two models in the required direction"
+TEST_WRONG = "the test of the analysis separates the two models in the other direction"
+TEST_OPEN = "the test of the analysis does not separate the two models"
 CORRECTED = "it would pass as the only check, and does not after the correction for the number of checks"
 
 ONE_LOOK = "one look was assumed: deciding again on more questions is another look, and its error is not controlled"
@@ -65,10 +68,14 @@ class Limit:
         return number < self.value if self.strict else number <= self.value
 
 
-def gate(findings: Findings, thresholds: Thresholds | None, forecasts: Sequence[GateForecast] = ()) -> Verdict:
-    """Return the verdict on every check, per benchmark where a check names none; `forecasts` say what an undecided check would need."""
+def gate(findings: Findings, thresholds: Thresholds | None, forecasts: Sequence[GateForecast] = (), *, findings_sha256: str | None = None) -> Verdict:
+    """Return the verdict on every check, per benchmark where a check names none; `forecasts` say what an undecided check would need.
+
+    `findings_sha256` is the digest of the findings, for those who know it already.
+    """
+    digest = findings_sha256 or findings.digest()
     if thresholds is None:
-        return Verdict(findings_sha256=findings.digest(), checks=(), overall=None, rule=RULE_NONE)
+        return Verdict(findings_sha256=digest, checks=(), overall=None, rule=RULE_NONE)
     requests = {finding.request.id: finding.request for finding in findings.findings}
     results = [_check(check, benchmark, findings) for check in thresholds.checks for benchmark in _benchmarks(check, requests[check.analysis])]
     if thresholds.require == "any":
@@ -77,7 +84,7 @@ def gate(findings: Findings, thresholds: Thresholds | None, forecasts: Sequence[
     results = [_advised(result, told.get((result.check.id, result.benchmark))) for result in results]
     rule = RULE_ANY if thresholds.require == "any" else RULE_ALL
     return Verdict(
-        findings_sha256=findings.digest(),
+        findings_sha256=digest,
         checks=tuple(results),
         overall=_overall_any(results) if thresholds.require == "any" else _overall([result.outcome for result in results]),
         inconclusive=thresholds.inconclusive,
@@ -103,8 +110,8 @@ def _described(result: CheckResult) -> Iterator[str]:
     told = result.forecast
     if told is not None and told.needed is not None:
         beyond = f", more than the {told.source_size:,} of this source" if told.needed > told.source_size else ""
-        shares = "" if told.discordance is None else f" and {told.discordance:.0%} discordant questions"
-        yield f"{'':<13}with a true value of {told.truth:g}{shares}, {told.wanted:.0%} power needs {told.needed:,} questions{beyond}"
+        shares = "" if told.discordance is None else f" and {told.discordance * 100:.3g}% discordant questions"
+        yield f"{'':<13}with a true value of {told.truth:g}{shares}, {told.wanted * 100:.3g}% power needs {told.needed:,} questions{beyond}"
     if result.advice:
         yield f"{'':<13}{result.advice}"
 
@@ -143,7 +150,7 @@ def _corrected(results: list[CheckResult]) -> list[CheckResult]:
     their error rates are compared by p-value over error rate. Of t checks whose claims are false, the first to pass wrongly does so while at
     least t checks are left, so at its rate / t or less; over all t that sums to at most the largest of their rates.
 
-    References: Holm (1979), Scand. J. Statist. 6, 65-70.
+    References: Holm (1979), Scand. J. Stat. 6, 65-70.
     """
     checks = [list(group) for _, group in groupby(results, key=lambda result: result.check.id)]
     count = len(checks)
@@ -202,8 +209,8 @@ def _find(check: Check, benchmark: str, findings: Findings) -> Estimate | None:
 
 def _decide(estimate: Estimate, check: Check) -> tuple[Outcome, str]:
     limit = limit_of(check)
-    if estimate.value is None:
-        return "inconclusive", UNDEFINED
+    if estimate.basis == "predicted" or estimate.value is None:
+        return "inconclusive", UNDEFINED if estimate.value is None else PREDICTED
     if check.bound == "value":
         return ("passed", VALUE_RIGHT) if limit.clears(estimate.value) else ("failed", VALUE_WRONG)
     if estimate.separated is not None and limit.value == 0:

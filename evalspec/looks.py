@@ -6,16 +6,19 @@ answers to the same questions, of another checkpoint or to more of them, are ano
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from evalspec.artifacts.base import canonical_json, sha256_hex
+from pydantic import TypeAdapter
+
+from evalspec.artifacts.base import Digest, canonical_json, sha256_hex
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.responses import Responses
-from evalspec.artifacts.study import Check
+from evalspec.artifacts.thresholds import Check
+from evalspec.places import write_whole
 
 LOOKS = "looks.json"
+_SEEN: TypeAdapter[dict[Digest, list[Digest]]] = TypeAdapter(dict[Digest, list[Digest]])
 
 
 def count_looks(cache: Path, protocol: Protocol, responses: Responses) -> int | None:
@@ -26,17 +29,24 @@ def count_looks(cache: Path, protocol: Protocol, responses: Responses) -> int | 
     if protocol.thresholds is None:
         return None
     path = cache / LOOKS
-    try:
-        seen = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        seen = {}
-    gate, look = _gate(protocol), _look(protocol, responses)
+    seen, gate, look = _seen(path), _gate(protocol), _look(protocol, responses)
     looks = dict.fromkeys([*seen.get(gate, []), look])
     cache.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(canonical_json({**seen, gate: list(looks)}))
-    partial.replace(path)
+    write_whole(path, canonical_json({**seen, gate: list(looks)}))
     return len(looks)
+
+
+def known_looks(cache: Path, protocol: Protocol) -> int | None:
+    """Return how many different looks this gate has had so far; None for a study without thresholds."""
+    return None if protocol.thresholds is None else len(_seen(cache / LOOKS).get(_gate(protocol), []))
+
+
+def _seen(path: Path) -> dict[str, list[str]]:
+    """Return the looks by gate; none where they cannot be read."""
+    try:
+        return _SEEN.validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
 
 
 def _gate(protocol: Protocol) -> str:

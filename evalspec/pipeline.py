@@ -2,51 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from evalspec import __version__, surroundings, tools
 from evalspec.analyses.analyse import analyse
 from evalspec.analyses.catalogue import catalogue
-from evalspec.analyses.recomputation import Recomputation, compare
-from evalspec.artifacts.base import sha256_hex
-from evalspec.artifacts.findings import Findings
+from evalspec.artifacts.lock import LOCK, LockedPlan
 from evalspec.artifacts.protocol import BatchRule, Protocol, RecordIdentity
 from evalspec.artifacts.questions import QuestionBank
 from evalspec.artifacts.schedule import Schedule
-from evalspec.artifacts.study import Study
 from evalspec.artifacts.verdict import Verdict
-from evalspec.chain import Links, broken_links
 from evalspec.checking import SoundStudy, check
 from evalspec.errors import EvalspecError, InputError, MissingLibrary, ReportError
 from evalspec.gating import gate
 from evalspec.language.compile import CompiledStudy
 from evalspec.looks import count_looks
-from evalspec.planning.forecasts import forecast_gates
-from evalspec.planning.protocol import build_protocol, list_questions
+from evalspec.planning.examples import draw_examples
+from evalspec.planning.protocol import build_protocol, list_questions, preamble_texts
 from evalspec.planning.sampling import draw
 from evalspec.planning.schedule import build_schedule, disclosed
-from evalspec.protocols import Progress, ProgressSink, ignore_progress
+from evalspec.planning.selection import choose_all
+from evalspec.preregistration import (
+    LockChoice,
+    Locked,
+    StudyPlace,
+    earlier_lock,
+    find_lock,
+    hold_against,
+    lock_study,
+    plan_in,
+    remember,
+)
+from evalspec.protocols import Background, Progress, ProgressSink, ignore_progress
 from evalspec.scoring.execute import ScoringTask, score
 from evalspec.sealing import Seal
 from evalspec.settings import Settings
 from evalspec.signing.seal import seal
-from evalspec.signing.verification import Verification
-from evalspec.store import FINDINGS, PROTOCOL, REPORT_HTML, REPORT_PDF, RESPONSES, STUDY, STUDY_SOURCE, VERDICT, RunDirectory, first_fault
-from evalspec.tables.responses import responses_from_parquet
+from evalspec.store import (
+    FINDINGS,
+    PROTOCOL,
+    REPORT_HTML,
+    REPORT_PDF,
+    STUDY_SOURCE,
+    VERDICT,
+    RunDirectory,
+)
 
 ATTACHED = (STUDY_SOURCE, PROTOCOL, FINDINGS, VERDICT)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Everything that is known before scoring."""
+    """Everything that is known before scoring.
+
+    `warnings` say what of recorded tables is left out and whether a secret was lost; `tables` are outside ones by SHA-256.
+    """
 
     compiled: CompiledStudy
     bank: QuestionBank
     protocol: Protocol
     schedule: Schedule
     task: ScoringTask
+    warnings: tuple[str, ...]
+    tables: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +76,32 @@ class Outcome:
     folder: Path
     verdict: Verdict
     fault: EvalspecError | None
+    plan: LockedPlan | None = None
 
 
-def prepare(study: Path, settings: Settings) -> Prepared:
-    """Resolve a study to its protocol and its schedule; nothing is scored."""
+def prepare(study: Path, settings: Settings, *, earlier: RunDirectory | None = None) -> Prepared:
+    """Resolve a study to its protocol and its schedule; nothing is scored. `earlier` is where a run will replace another."""
     sound = check(study, settings)
     compiled, bank = sound.compiled, sound.bank
     models = _resolved(sound, settings)
+    warnings = tools.check_recorded(models, bank)
+    chosen = choose_all(compiled.study, bank, sound.answers)
     draws = {
-        entry.id: draw(compiled.sample(entry.id), bank.benchmark(entry.id), seed=compiled.study.seed, planned=compiled.sizes.get(entry.id))
+        entry.id: draw(
+            compiled.sample(entry.id),
+            bank.benchmark(entry.id),
+            seed=compiled.study.seed,
+            planned=compiled.sizes.get(entry.id),
+            chosen=chosen.get(entry.id),
+        )
+        for entry in compiled.study.benchmarks
+    }
+    shown = {
+        entry.id: draw_examples(entry, draws[entry.id], sound.pools.get(entry.id, bank.benchmark(entry.id)), seed=compiled.study.seed)
         for entry in compiled.study.benchmarks
     }
     hidden = {entry.id for entry in compiled.study.benchmarks if entry.disclosure == "none"}
+    warnings += tools.lost_secret(settings, earlier) if hidden else ()
     commit = tools.committer(settings) if hidden else None
     protocol = build_protocol(
         compiled.study,
@@ -76,6 +110,7 @@ def prepare(study: Path, settings: Settings) -> Prepared:
         identities={name: model.identity for name, model in models.items()},
         batch_rule=BatchRule(token_budget=settings.token_budget),
         commit=commit,
+        shown=shown,
     )
     listed = {name: list_questions(drawn, commit if name in hidden else None) for name, drawn in draws.items()}
     recorded = {name for name, model in models.items() if isinstance(model.identity, RecordIdentity)}
@@ -84,10 +119,11 @@ def prepare(study: Path, settings: Settings) -> Prepared:
         questions={name: tuple(entry.question for entry in entries) for name, entries in listed.items()},
         folders={name: model.place for name, model in models.items() if name not in recorded},
         records={name: model.place for name, model in models.items() if name in recorded},
+        preambles={entry.id: preamble_texts(entry, shown[entry.id]) for entry in compiled.study.benchmarks},
     )
     orders = task.orders()
     schedule = build_schedule(protocol, orders=orders, draws=draws.values(), outlook=tools.outlook(protocol, orders, models, settings))
-    return Prepared(compiled, bank, protocol, schedule, task)
+    return Prepared(compiled, bank, protocol, schedule, task, warnings, sound.tables)
 
 
 def _resolved(sound: SoundStudy, settings: Settings) -> dict[str, tools.ResolvedModel]:
@@ -102,24 +138,64 @@ def _resolved(sound: SoundStudy, settings: Settings) -> dict[str, tools.Resolved
     return models
 
 
-def run(study: Path, out: Path, settings: Settings, *, seal_with: Seal, command: str, progress: ProgressSink = ignore_progress) -> Outcome:
-    """Take a study all the way to a signed report in `out`."""
-    started, directory, executor = surroundings.timestamp(), RunDirectory(out), tools.executor(settings)
+def lock(study: Path, settings: Settings, *, seal_with: Seal, replace: bool = False) -> Locked:
+    """Sign the plan of a study before anything is scored, beside the study; raises UsageError where it is locked already."""
+    earlier = earlier_lock(study, may_replace=replace)
     prepared = prepare(study, settings)
+    place = StudyPlace(study, prepared.compiled.root, settings.cache)
+    locked = lock_study(place, (prepared.compiled.study, prepared.protocol, prepared.schedule), replaced=earlier, signer=seal_with.signer)
+    seal_with.publish()
+    return locked
+
+
+def run(
+    study: Path,
+    out: Path,
+    settings: Settings,
+    *,
+    seal_with: Seal,
+    command: str,
+    held: LockChoice | None = None,
+    progress: ProgressSink = ignore_progress,
+) -> Outcome:
+    """Take a study all the way to a signed report in `out`; where it was locked, as it was locked or with every deviation told."""
+    started, directory = surroundings.timestamp(), RunDirectory(out)
+    prepared = prepare(study, settings, earlier=directory)
+    found = find_lock(study, held or LockChoice())
+    plan = None if found is None else hold_against(found, prepared.compiled.study, prepared.protocol, started=started)
+    tools.check_places(out, settings, seal_with)
     directory.prepare()
+    for told in prepared.warnings:
+        progress(Progress("scoring", 0, 0, "answers", warning=told))
+    remember("run", StudyPlace(study, prepared.compiled.root, settings.cache), prepared.protocol)
+    executor = tools.executor(settings, prepared.schedule)
     scored = score(prepared.task, executor, tools.journal(settings), progress)
     earlier = directory.study_sha256()
     if earlier not in {None, prepared.compiled.study.source_sha256}:
-        progress(Progress("scoring", 0, 0, "questions", warning=f"{out} held the run of another text of a study ({earlier}); it is replaced"))
+        progress(Progress("scoring", 0, 0, "answers", warning=f"{out} held the run of another text of a study ({earlier}); it is replaced"))
     directory.clear()
     directory.write_study(prepared.compiled.study, prepared.compiled.text)
     directory.write_protocol(prepared.protocol)
     directory.write_schedule(disclosed(prepared.schedule, prepared.protocol))
     directory.write_questions(prepared.protocol, prepared.bank)
     digest = directory.write_responses(scored.responses, prepared.protocol)
-    findings = analyse(directory.read_responses(), prepared.protocol, catalogue(), responses_sha256=digest, gate=gate, progress=progress)
-    directory.write_findings(findings)
-    directory.write_verdict(gate(findings, prepared.protocol.thresholds, prepared.schedule.gates))
+    for table in prepared.tables.values():
+        directory.write_table(table)
+    if found is not None:
+        directory.write(LOCK, found.content)
+    known = Background(models=prepared.compiled.study.models, read_questions=directory.read_questions, tables=prepared.tables)
+    findings = analyse(
+        directory.read_responses(),
+        prepared.protocol,
+        catalogue(),
+        responses_sha256=digest,
+        gate=gate,
+        background=known,
+        unplanned=plan.unplanned if plan else (),
+        progress=progress,
+    )
+    named = directory.write_findings(findings)
+    directory.write_verdict(gate(findings, prepared.protocol.thresholds, prepared.schedule.gates, findings_sha256=named))
     attested = tools.ledger(prepared.protocol, scored.jobs, executor, started=started, command=command, study=study, seal=seal_with)
     looks = count_looks(settings.cache, prepared.protocol, scored.responses)
     directory.write_ledger(attested.model_copy(update={"looks": looks}))
@@ -134,6 +210,7 @@ def report(folder: Path, settings: Settings, *, seal_with: Seal) -> Outcome:
 
     directory = RunDirectory(folder)
     study, protocol, verdict, ledger = directory.read_study(), directory.read_protocol(), directory.read_verdict(), directory.read_ledger()
+    plan = plan_in(folder, study, protocol)
     dossier = Dossier(
         study=study,
         protocol=protocol,
@@ -145,6 +222,7 @@ def report(folder: Path, settings: Settings, *, seal_with: Seal) -> Outcome:
         catalogue=catalogue(),
         tool_version=__version__,
         bank=directory.read_questions(),
+        plan=plan,
         signer=SignerNote(seal_with.signer.fingerprint, seal_with.name, throw_away=seal_with.throw_away),
     )
     directory.write(REPORT_HTML, compose(dossier).html.encode())
@@ -153,33 +231,13 @@ def report(folder: Path, settings: Settings, *, seal_with: Seal) -> Outcome:
     claim = tools.claim(study, protocol, verdict, ledger)
     if not settings.pdf:
         seal(folder, seal_with.signer, claim, pdf_skipped="not asked for")
-        return Outcome(folder, verdict, None)
+        return Outcome(folder, verdict, None, plan)
     try:
-        attachments = {name: directory.read(name) for name in ATTACHED}
+        attachments = {name: directory.read(name) for name in (*ATTACHED, *((LOCK,) if plan else ()))}
         directory.write(REPORT_PDF, render(directory.read(REPORT_HTML).decode(), attachments=attachments, finished=ledger.finished))
         seal(folder, seal_with.signer, claim)
     except (MissingLibrary, ReportError) as fault:
         directory.remove(REPORT_PDF)
         seal(folder, seal_with.signer, claim, pdf_skipped=fault.diagnostics[0].message)
-        return Outcome(folder, verdict, fault)
-    return Outcome(folder, verdict, None)
-
-
-def recompute(folder: Path, verification: Verification) -> Recomputation:
-    """Rebuild findings and verdict from the recorded responses, all read from verified bytes, and compare them with the recorded ones."""
-    content = {name: verification.read_verified(folder, name) for name in (STUDY_SOURCE, STUDY, PROTOCOL, RESPONSES, FINDINGS, VERDICT)}
-    try:
-        protocol, responses = Protocol.from_json(content[PROTOCOL]), responses_from_parquet(content[RESPONSES])
-        recorded = Findings.from_json(content[FINDINGS]), Verdict.from_json(content[VERDICT])
-        links = Links(content[STUDY_SOURCE], Study.from_json(content[STUDY]), protocol, responses, content[RESPONSES], *recorded)
-    except ValueError as error:
-        return Recomputation("not_recomputable", why=f"a file is not what this version of evalspec reads: {first_fault(error)}")
-    broken = broken_links(links)
-    if broken:
-        return Recomputation("differs", broken)
-    missing = sorted({request.kind for request in protocol.analyses} - set(catalogue()))
-    if missing:
-        return Recomputation("not_recomputable", why=f"no analysis of the kind {missing[0]!r} is installed here")
-    findings = analyse(responses, protocol, catalogue(), responses_sha256=sha256_hex(content[RESPONSES]), gate=gate)
-    forecasts = forecast_gates(protocol, tools.check_tests(protocol))
-    return compare(recorded, (findings, gate(findings, protocol.thresholds, forecasts)), catalogue())
+        return Outcome(folder, verdict, fault, plan)
+    return Outcome(folder, verdict, None, plan)

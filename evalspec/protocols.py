@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -14,11 +14,14 @@ if TYPE_CHECKING:  # every verb imports this module, and most need few of these 
 
     from evalspec.artifacts.findings import Estimate
     from evalspec.artifacts.journal import JobRecord
+    from evalspec.artifacts.questions import QuestionBank
     from evalspec.artifacts.responses import Responses
     from evalspec.artifacts.schedule import Device
-    from evalspec.artifacts.study import Check
+    from evalspec.artifacts.study import Model
+    from evalspec.artifacts.thresholds import Check
     from evalspec.artifacts.verdict import CheckResult
     from evalspec.artifacts.work import EncodedQuestion, WorkerEvent, WorkOrder
+    from evalspec.errors import Diagnostic
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -48,11 +51,21 @@ Judge = Callable[["Responses"], "tuple[CheckResult, ...]"]
 
 
 @dataclass(frozen=True, slots=True)
+class Background:
+    """What is known beside the responses: models as the study declares them, how to read fully disclosed questions, outside tables by SHA-256."""
+
+    models: tuple[Model, ...] = ()
+    read_questions: Callable[[], QuestionBank] | None = None
+    tables: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
-    """What an analysis may use beside responses and options: its own random stream, outside tables, a progress sink.
+    """What an analysis may use beside responses and options: its own random stream, outside tables by their SHA-256, a progress sink.
 
     `rng` comes from `SeedSequence(study.seed, spawn_key=digest of the analysis id)`, so adding an analysis moves no other's numbers.
-    `checks` are the study's own; `judge` says what they would come to on other responses, where that can be told.
+    `checks` are the study's own; `judge` says what they would come to on other responses, where that can be told. Of `background` only what
+    a signed run holds may be used, so that results can be computed again from its files.
     """
 
     rng: np.random.Generator
@@ -61,6 +74,7 @@ class Context:
     tables: Mapping[str, bytes] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     judge: Judge | None = None
+    background: Background = field(default_factory=Background)
     progress: ProgressSink = ignore_progress
 
 
@@ -129,17 +143,28 @@ class Axes(Protocol):
     def curve(self, label: str, points: Sequence[Point], *, group: str = "", muted: bool = False) -> None:
         """Add a curve to the panel under a group heading, with its band where points have one; `muted` draws it less strongly."""
 
+    def mark(self, x: float, y: float, *, group: str = "") -> None:
+        """Mark a point in the panel under a group heading, with a line from it to the axis along which curves run."""
+
+    def scatter(self, label: str, points: Sequence[Point], *, group: str = "", muted: bool = False) -> None:
+        """Add a cloud of points to the panel under a group heading, which has a curve too; `muted` draws it less strongly."""
+
 
 @dataclass(frozen=True, slots=True)
 class Analysis(Generic[OptionsT, ResultT]):
     """A statistical question that a study can ask.
 
+    `examine` tells, before anything is scored, every fault of the outside tables that the options name, given their bytes by digest.
+    `predictions` are those of `metrics` that are predicted and not measured: no check may rest on one.
+    `pair_metrics` are those of `metrics` whose estimates are of two models; a threshold on one of them names a baseline. Which model stands first
+    matters to a difference alone: an estimate of another unit must say the same of both orders.
     `estimates` names the analysis by its kind; `analyses.analyse` puts the study's own id, basis and planned flag in its place.
     `comparisons` says, for options, model ids and the number of benchmarks, what will be tested, so that `plan` can forecast power.
     `check_test` says, for options, a check, model ids and the number of benchmarks, how that check is decided, None where that is not known.
     `stricter` gives options whose every error rate is divided by a number, which `require: any` asks for.
     `least_models` is how many models a study must have for it to say anything.
     `tolerance` is relative: how far real numbers may move when they are recomputed on another machine.
+    `sources` are all works that it may rest on; `sources_used` says on which of them a result does, where that depends on what was computed.
     """
 
     kind: str
@@ -150,12 +175,17 @@ class Analysis(Generic[OptionsT, ResultT]):
     estimates: Callable[[ResultT], tuple[Estimate, ...]]
     tolerance: float
     template: str
+    pair_metrics: tuple[str, ...] = ()
+    predictions: tuple[str, ...] = ()
+    examine: Callable[[OptionsT, Mapping[str, bytes]], Iterable[Diagnostic]] | None = None
     plot: Callable[[ResultT, Axes], None] | None = None
+    further_plots: tuple[Callable[[ResultT, Axes], None], ...] = ()
     comparisons: Callable[[OptionsT, Sequence[str], int], tuple[Comparison, ...]] | None = None
     check_test: Callable[[OptionsT, Check, Sequence[str], int], CheckTest | None] | None = None
     stricter: Callable[[OptionsT, int], OptionsT] | None = None
     least_models: int = 1
     sources: tuple[str, ...] = ()
+    sources_used: Callable[[ResultT], tuple[str, ...]] | None = None
 
 
 AnyAnalysis = Analysis[Any, Any]
@@ -178,8 +208,8 @@ class Executor(Protocol):
     def devices(self) -> tuple[Device, ...]:
         """Return the devices that can score."""
 
-    def run(self, orders: Sequence[WorkOrder], journal: Path, tell: Callable[[WorkerEvent], None]) -> None:
-        """Score what the journal in this folder lacks; raises ScoringError when a model cannot be scored."""
+    def run(self, orders: Sequence[WorkOrder], journal: Journal, tell: Callable[[WorkerEvent], None]) -> None:
+        """Score what the journal lacks; raises ScoringError when a model cannot be scored."""
 
 
 class Journal(Protocol):
@@ -188,6 +218,10 @@ class Journal(Protocol):
     @property
     def folder(self) -> Path:
         """Where the journal is kept."""
+
+    @property
+    def secret_file(self) -> Path | None:
+        """Where the secret is kept under which its lines are written; None where there is no such place."""
 
     def read(self, job: str) -> JobRecord:
         """Return what is recorded of a job, empty when nothing is; changes nothing."""

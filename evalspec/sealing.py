@@ -71,8 +71,8 @@ def new_passphrase() -> str:
         return given
     if not sys.stdin.isatty():
         raise UsageError("a key needs a passphrase", hint=f"set {PASSPHRASE_VARIABLE}, or give --no-passphrase for a key that is protected otherwise")
-    first = getpass.getpass("passphrase for the new key: ")
-    if not first or first != getpass.getpass("once more: "):
+    first = _asked("passphrase for the new key: ")
+    if not first or first != _asked("once more: "):
         raise UsageError("the two passphrases differ or are empty", hint="nothing was written; try again")
     return first
 
@@ -84,4 +84,11 @@ def _open(path: Path, passphrase: str | None) -> FileSigner:
     except SigningError:
         if passphrase is not None or not path.is_file() or not sys.stdin.isatty():
             raise
-    return load_signer(path, getpass.getpass(f"passphrase of {path}: "))
+    return load_signer(path, _asked(f"passphrase of {path}: "))
+
+
+def _asked(prompt: str) -> str:
+    try:
+        return getpass.getpass(prompt)
+    except EOFError as error:  # Ctrl-D
+        raise UsageError("no passphrase was given", hint=f"type one, or set {PASSPHRASE_VARIABLE}") from error

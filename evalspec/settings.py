@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError
 
 from evalspec.artifacts.protocol import BatchRule
-from evalspec.errors import Diagnostic, Location, UsageError
+from evalspec.devices import AUTO, read_devices
+from evalspec.errors import Diagnostic, Location, StoreError, UsageError
+from evalspec.places import SETTINGS_FILE, find_root
 
-FILE_NAME = "evalspec.toml"
+LARGEST_FILE = 2**20
+PATHS = ("cache", "hub_cache", "key")
 PASSPHRASE_VARIABLE = "EVALSPEC_KEY_PASSPHRASE"  # noqa: S105 - the name of a variable, not a secret
 
 
@@ -20,16 +24,22 @@ PASSPHRASE_VARIABLE = "EVALSPEC_KEY_PASSPHRASE"  # noqa: S105 - the name of a va
 class Settings:
     """Folders, key and budget of one run.
 
-    `hub_cache` is where the hub's own tools keep what they fetched; `trust_out` is where the public part of a throw-away key is written.
+    `devices` are those that score, `auto` standing for all that there are.
+    `hub_cache` is where the hub's own tools keep what they fetched; `user_folder` is where what belongs to the user and to no study is kept, None
+    for a user without a home folder; `trust_out` is where the public part of a throw-away key is written.
     """
 
     cache: Path
     hub_cache: Path
+    user_folder: Path | None = None
     key: Path | None = None
     passphrase: str | None = None
     trust_out: Path | None = None
     token_budget: int = BatchRule.model_fields["token_budget"].default
+    devices: tuple[str, ...] = (AUTO,)
     threads: int | None = None
+    executor: Literal["local", "ray"] = "local"
+    ray_address: str | None = None
     pdf: bool = True
 
     def updated(self, given: Mapping[str, object]) -> Settings:
@@ -37,36 +47,86 @@ class Settings:
         return replace(self, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type] # names are checked by argparse
 
 
+WrittenPath = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")]
+
+
+def _named_devices(written: object) -> tuple[str, ...]:
+    if not isinstance(written, str):
+        raise ValueError('write the devices as one text, such as "cpu,cpu"')  # noqa: TRY004 - pydantic makes a fault of a ValueError alone
+    return read_devices(written)
+
+
 class _File(BaseModel):
     """The closed model of `evalspec.toml`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    cache: str | None = None
-    hub_cache: str | None = None
-    key: str | None = None
+    cache: WrittenPath | None = None
+    hub_cache: WrittenPath | None = None
+    key: WrittenPath | None = None
     token_budget: PositiveInt | None = None
+    devices: Annotated[tuple[str, ...], BeforeValidator(_named_devices)] | None = None
     threads: PositiveInt | None = None
+    executor: Literal["local", "ray"] | None = None
+    ray_address: str | None = None
+
+
+def settings_for(study: Path, given: Mapping[str, object], environment: Mapping[str, str]) -> Settings:
+    """Return what was given, over the nearest `evalspec.toml`, over what the environment says, for a study or the directory of its run.
+
+    Raises UsageError with every fault of the file, StoreError where a file stands in the place of the cache folder.
+    """
+    home = Path(environment.get("HF_HOME") or os.path.expanduser("~/.cache/huggingface"))  # noqa: PTH111 - a user without a home folder has no cache
+    defaults = Settings(
+        cache=find_root(study if study.is_dir() else study.parent) / ".evalspec",
+        hub_cache=Path(environment.get("HF_HUB_CACHE") or home / "hub"),
+        user_folder=user_folder(environment),
+        passphrase=environment.get(PASSPHRASE_VARIABLE),
+    )
+    chosen = read_settings(find_file(study), defaults).updated(given)
+    if chosen.cache.exists() and not chosen.cache.is_dir():
+        raise StoreError(f"the cache folder {chosen.cache} is a file", hint="name a folder with --cache")
+    return chosen
+
+
+def user_folder(environment: Mapping[str, str]) -> Path | None:
+    """Return where this user's own files are kept, beside no study; None where there is no home folder (XDG Base Directory Specification)."""
+    named = Path(environment.get("XDG_CONFIG_HOME", ""))
+    try:
+        return (named if named.is_absolute() else Path("~/.config").expanduser()) / "evalspec"
+    except RuntimeError:
+        return None
 
 
 def find_file(study: Path) -> Path | None:
     """Return the nearest `evalspec.toml` in the study's folder or above it."""
-    return next((folder / FILE_NAME for folder in study.absolute().parents if (folder / FILE_NAME).is_file()), None)
+    return next((folder / SETTINGS_FILE for folder in study.absolute().parents if (folder / SETTINGS_FILE).is_file()), None)
 
 
 def read_settings(file: Path | None, defaults: Settings) -> Settings:
     """Return `defaults` with what the file says; paths in it resolve from its folder. Raises UsageError with every fault."""
     if file is None:
         return defaults
+    import tomllib  # noqa: PLC0415 - most studies have no such file
+
     try:
-        content = _File.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(Diagnostic(f"the file is not valid TOML: {error}", location=Location(str(file), 1))) from error
+        content = _File.model_validate(tomllib.loads(_text(file)))
     except ValidationError as error:
         raise UsageError(tuple(_fault(file, entry["loc"], entry["msg"]) for entry in error.errors())) from error
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and thousands of brackets
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise UsageError(Diagnostic(f"the file is not valid TOML: {why}", location=Location(str(file), 1))) from error
     given = {name: value for name, value in content.model_dump().items() if value is not None}
-    paths = {name: file.parent / value for name, value in given.items() if isinstance(value, str)}
+    paths = {name: file.parent / given[name] for name in PATHS if name in given}
     return replace(defaults, **{**given, **paths})
+
+
+def _text(file: Path) -> str:
+    with file.open("rb") as stream:
+        content = stream.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise ValueError(f"it is larger than {LARGEST_FILE} bytes")
+    return content.decode("utf-8")
 
 
 def _fault(file: Path, place: tuple[int | str, ...], message: str) -> Diagnostic:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 from evalspec.artifacts.base import Artifact, sha256_hex
 from evalspec.artifacts.findings import Findings
+from evalspec.artifacts.lock import LOCK
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.questions import QuestionBank
 from evalspec.artifacts.report import Ledger
@@ -20,7 +22,7 @@ from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.schedule import Schedule
 from evalspec.artifacts.study import Study
 from evalspec.artifacts.verdict import Verdict
-from evalspec.errors import Diagnostic, StoreError
+from evalspec.errors import Diagnostic, EvalspecError, StoreError
 from evalspec.tables.questions import questions_from_parquet, questions_to_parquet
 from evalspec.tables.responses import responses_from_parquet, responses_to_parquet, withheld
 
@@ -40,10 +42,12 @@ SIGNER = "signer.crt"
 HOW_TO_VERIFY = "VERIFY.md"
 NAMES = frozenset({
     STUDY_SOURCE, STUDY, QUESTIONS, PROTOCOL, SCHEDULE, RESPONSES, FINDINGS, VERDICT, LEDGER, REPORT_HTML, REPORT_PDF,
-    MANIFEST, SIGNER, HOW_TO_VERIFY,
+    LOCK, MANIFEST, SIGNER, HOW_TO_VERIFY,
 })  # fmt: skip
 PARTIAL = ".partial-"
 """Files under this prefix are unfinished writes of a run that was stopped."""
+
+_TABLE = re.compile(r"table-[0-9a-f]{64}\.csv")
 
 ArtifactT = TypeVar("ArtifactT", bound=Artifact)
 ReadT = TypeVar("ReadT")
@@ -68,6 +72,14 @@ class RunDirectory:
         path = self.path / STUDY_SOURCE
         return sha256_hex(path.read_bytes()) if path.is_file() else None
 
+    def commits(self) -> bool:
+        """Return whether there is an earlier run's protocol that commits to hidden questions."""
+        try:
+            protocol = self._artifact(PROTOCOL, Protocol)
+        except StoreError:
+            return False
+        return any(benchmark.disclosure == "none" for benchmark in protocol.benchmarks)
+
     def clear(self) -> None:
         """Remove an earlier run's files, so that nothing of it can be taken for this one's; raises StoreError as `prepare` does."""
         self.prepare()
@@ -85,7 +97,7 @@ class RunDirectory:
             _write_atomically(self.path, name, content)
         except OSError as error:
             problem = f"{self.path / name} cannot be written: {error.strerror}"
-            raise StoreError(problem, hint="make room, or name another folder with --out") from error
+            raise StoreError(problem, hint="make room, or name another folder with --out; what was scored is kept") from error
         return sha256_hex(content)
 
     def remove(self, name: str) -> None:
@@ -162,6 +174,10 @@ class RunDirectory:
         self._check_parent(RESPONSES, responses.protocol_sha256, PROTOCOL)
         return responses
 
+    def write_table(self, content: bytes) -> str:
+        """Write an outside table as it was read, under a name that holds its digest, so that others can compute again what rests on it."""
+        return self.write(table_name(sha256_hex(content)), content)
+
     def write_findings(self, findings: Findings) -> str:
         """Write findings.json."""
         return self.write(FINDINGS, findings.to_json())
@@ -209,17 +225,28 @@ class RunDirectory:
             )
 
 
-def first_fault(error: ValueError) -> str:
+def table_name(sha256: str) -> str:
+    """Return the name under which a run directory keeps an outside table."""
+    return f"table-{sha256}.csv"
+
+
+def first_fault(error: Exception) -> str:
     """Return in one line what was wrong with the content of a file, at the first place that does not fit."""
-    if not isinstance(error, ValidationError):
-        return str(error)
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    if isinstance(error, EvalspecError):
+        return error.diagnostics[0].message
+    return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+
+
+def _is_ours(name: str) -> bool:
+    return name in NAMES or _TABLE.fullmatch(name) is not None
 
 
 def _check_ours(path: Path, present: list[str]) -> None:
     finished = [name for name in present if not name.startswith(PARTIAL)]
-    foreign = [name for name in finished if name not in NAMES or not (path / name).is_file() or (path / name).is_symlink()]
+    foreign = [name for name in finished if not _is_ours(name) or not (path / name).is_file() or (path / name).is_symlink()]
     if foreign:
         listed = ", ".join(foreign[:5]) + (", ..." if len(foreign) > 5 else "")
         raise StoreError(f"{path} holds what is not of a run: {listed}", hint="name an empty or a new folder with --out")
@@ -247,8 +274,8 @@ def _write_atomically(folder: Path, name: str, content: bytes) -> None:
         partial.replace(folder / name)
     finally:
         partial.unlink(missing_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
+    opened = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)  # makes the new name itself survive a loss of power
+        os.fsync(opened)  # makes the new name itself survive a loss of power
     finally:
-        os.close(handle)
+        os.close(opened)

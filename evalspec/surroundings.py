@@ -14,6 +14,10 @@ from pathlib import Path
 from evalspec import __version__
 
 PACKAGES = ("numpy", "scipy", "pydantic", "pyarrow", "torch", "transformers", "tokenizers", "weasyprint", "pyhanko", "cryptography")
+MOST_VERSIONS = 100
+NOTHING_FETCHED = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""So that git does not go to a remote, by a command that the repository names, for what a partial clone lacks."""
+
 NUMERIC_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "CUBLAS_WORKSPACE_CONFIG")
 
 
@@ -65,14 +69,31 @@ def git_state(file: Path) -> GitState:
     return GitState(commit, _git(file.parent, "rev-parse", "--verify", f"HEAD:./{file.name}") != blob)
 
 
+def committed_versions(file: Path) -> tuple[bytes, ...] | None:
+    """Return the contents that a file had in the commits that touched it, newest first, at most `MOST_VERSIONS`; None where there is no repository.
+
+    Only plumbing is asked, which runs nothing that a foreign repository configures.
+    """
+    listed = _git(file.parent, "rev-list", f"--max-count={MOST_VERSIONS}", "HEAD", "--", file.name)
+    if listed is None:
+        return None
+    found = (_git_bytes(file.parent, "cat-file", "blob", f"{commit}:./{file.name}") for commit in listed.split())
+    return tuple(content for content in found if content is not None)
+
+
 def _git(folder: Path, *arguments: str) -> str | None:
-    environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    found = _git_bytes(folder, *arguments)
+    return None if found is None else found.decode(errors="replace").strip()
+
+
+def _git_bytes(folder: Path, *arguments: str) -> bytes | None:
+    environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ} | NOTHING_FETCHED
     command = ["git", "-C", str(folder), "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, timeout=20, check=False, env=environment)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.stdout if done.returncode == 0 else None
 
 
 def _processor() -> str:

@@ -36,8 +36,12 @@ def sample_responses(*, models: int = 4, questions: int = 120, seed: int = 1, re
     return Responses(benchmarks=benchmarks, origins=origins, protocol_sha256="0" * 64)
 
 
-def check_analysis(analysis: AnyAnalysis, options: Mapping[str, JsonValue], responses: Responses | None = None) -> None:
+def check_analysis(
+    analysis: AnyAnalysis, options: Mapping[str, JsonValue], responses: Responses | None = None, *, tables: Mapping[str, bytes] | None = None
+) -> None:
     """Assert that an analysis is pure, indifferent to the order of questions, readable back, and honest in its estimates.
+
+    `tables` are the outside tables that its options name, by their SHA-256.
 
     Raises AssertionError with what was broken.
     """
@@ -45,26 +49,31 @@ def check_analysis(analysis: AnyAnalysis, options: Mapping[str, JsonValue], resp
     parsed = analysis.options.model_validate_json(json.dumps(options))
     assert parsed.model_config.get("extra") == "forbid", "the options model must be closed (extra='forbid')"
     assert json.loads(parsed.model_dump_json())["kind"] == analysis.kind, "the options need kind: Literal[...] equal to the analysis's kind"
-    result = analysis.compute(given, parsed, _context(analysis))
-    again = analysis.compute(given, parsed, _context(analysis))
+    result = analysis.compute(given, parsed, _context(analysis, tables))
+    again = analysis.compute(given, parsed, _context(analysis, tables))
     assert again == result, "two computations with one random stream differ: an analysis must be pure"
     read = analysis.result.model_validate_json(result.model_dump_json())
     assert read == result, "the result does not read back from JSON to an equal value"
     estimates = analysis.estimates(result)
     assert bool(estimates) == bool(analysis.metrics), "an analysis gives estimates of the metrics that it names, and none when it names none"
+    assert set(analysis.pair_metrics) <= set(analysis.metrics), "the pair metrics are among the metrics"
     for estimate in estimates:
         _check_estimate(estimate, analysis)
-    shuffled = analysis.estimates(analysis.compute(_reordered(given), parsed, _context(analysis)))
+    shuffled = analysis.estimates(analysis.compute(_reordered(given), parsed, _context(analysis, tables)))
     assert [_rounded(one) for one in shuffled] == [_rounded(one) for one in estimates], "the order of questions moves an estimate"
+    cited = analysis.sources_used(result) if analysis.sources_used else analysis.sources
+    assert set(cited) <= set(analysis.sources), "the sources that a result rests on are among the analysis's sources"
     section_template(analysis.template)
 
 
-def _context(analysis: AnyAnalysis) -> Context:
-    return Context(rng=random_stream(20261129, analysis.kind))
+def _context(analysis: AnyAnalysis, tables: Mapping[str, bytes] | None) -> Context:
+    return Context(rng=random_stream(20261129, analysis.kind), tables=tables or {})
 
 
 def _check_estimate(estimate: Estimate, analysis: AnyAnalysis) -> None:
     assert estimate.metric in analysis.metrics, f"metric {estimate.metric!r} is not among the analysis's metrics {analysis.metrics}"
+    of_two = estimate.metric in analysis.pair_metrics
+    assert estimate.value is None or (len(estimate.models) == 2) == of_two, f"{estimate.metric!r} is of two models exactly when it is a pair metric"
     assert (estimate.value is None) == (estimate.undefined is not None), "an estimate has a value or a reason why not, never both"
     if estimate.value is not None and estimate.low is not None and estimate.high is not None:
         assert estimate.low <= estimate.value <= estimate.high, f"the interval [{estimate.low}, {estimate.high}] does not hold {estimate.value}"

@@ -2,92 +2,130 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evalspec import __version__, surroundings
 from evalspec.analyses.catalogue import catalogue
 from evalspec.artifacts.base import canonical_json
 from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, RecordIdentity
-from evalspec.artifacts.questions import Question
+from evalspec.artifacts.questions import Question, QuestionBank
 from evalspec.artifacts.report import Ledger, LedgerEntry
-from evalspec.artifacts.schedule import MemoryNeed
-from evalspec.artifacts.study import Model, RecordedResponses, Study
+from evalspec.artifacts.schedule import Device, MemoryNeed, Schedule
+from evalspec.artifacts.study import HubCheckpoint, LocalCheckpoint, Model, RecordedResponses, Study
 from evalspec.artifacts.verdict import Verdict
 from evalspec.artifacts.work import WorkOrder, jobs_of
-from evalspec.errors import Diagnostic, InputError, MissingLibrary
+from evalspec.edition import edition_of
+from evalspec.errors import Diagnostic, InputError, MissingLibrary, StoreError
 from evalspec.language.compile import CompiledStudy
-from evalspec.places import resolve_inside
+from evalspec.places import can_be_written, nearest_existing, write_whole
 from evalspec.planning.checkpoints import find_checkpoint, identify
 from evalspec.planning.digests import RememberedDigests
 from evalspec.planning.memory import memory_need
 from evalspec.planning.protocol import Commit
-from evalspec.planning.schedule import Outlook
+from evalspec.planning.schedule import Outlook, devices_with_room
 from evalspec.planning.speeds import Speeds
 from evalspec.protocols import CheckTest, Comparison, Executor
 from evalspec.scoring.checkpoint import plan_tokens
+from evalspec.scoring.executors.devices import local_devices
 from evalspec.scoring.executors.local import LocalExecutor
 from evalspec.scoring.journal import FileJournal
-from evalspec.scoring.replay import ReadTable, identify_record
+from evalspec.scoring.queue import Estimates
+from evalspec.scoring.records import Record, check_records, left_out, read_records
 from evalspec.scoring.speeds import expected_pace, read_speeds
-from evalspec.scoring.tables import RecordedTable
 from evalspec.sealing import Seal
+from evalspec.secret_files import obtain_secret
 from evalspec.settings import Settings
 from evalspec.signing.commitments import commit
 from evalspec.signing.statement import Claim, Dataset, Decision, Sha256, SignedModel, Tool
+from evalspec.store import RunDirectory
 
 DIGESTS = "digests.json"
+JOURNAL_SECRET = "journal.secret"  # noqa: S105 - the name of a file, not a secret
 SECRET = "commitments.secret"  # noqa: S105 - the name of a file, not a secret
-SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedModel:
-    """A model of the study, what it is, where it lies, and what it needs to be scored; `need` is None for recorded responses."""
+    """A model of the study, what it is and where it lies; what it needs to be scored, or the record of its responses."""
 
     identity: CheckpointIdentity | RecordIdentity
     place: Path
     need: MemoryNeed | None
+    record: Record | None = None
 
 
 def journal(settings: Settings) -> FileJournal:
     """Return the journal of finished batches."""
-    return FileJournal(settings.cache / "journal")
+    folder = settings.user_folder
+    return FileJournal(settings.cache / "journal", None if folder is None else folder / JOURNAL_SECRET)
 
 
-def executor(settings: Settings) -> LocalExecutor:
-    """Return where scoring runs."""
-    return LocalExecutor(threads=settings.threads)
+def devices(settings: Settings) -> tuple[Device, ...]:
+    """Return what can score; raises UsageError when it is not what was asked for."""
+    return local_devices(settings.devices, settings.threads)
+
+
+def executor(settings: Settings, schedule: Schedule) -> Executor:
+    """Return where scoring runs, on the devices of a schedule and steered by what it expects."""
+    estimates = Estimates(
+        seconds={job.id: job.seconds for job in schedule.jobs if job.seconds},
+        loading={need.model: Speeds().load_seconds(need) for need in schedule.memory},
+        room={
+            need.model: frozenset(device.id for device in roomy) for need in schedule.memory if (roomy := devices_with_room(need, schedule.devices))
+        },
+    )
+    return LocalExecutor(schedule.devices, threads=settings.threads, estimates=estimates)
+
+
+def check_places(out: Path, settings: Settings, seal: Seal) -> None:
+    """Raise StoreError with every place that a run writes to and may not, before the run has cost anything."""
+    trust = [("--trust-out", seal.public.file)] if seal.public else []
+    faults = [
+        Diagnostic(f"{place} cannot be written", hint=f"make {nearest_existing(place)} writable, or name another place with {option}")
+        for option, place in (("--out", out), ("--cache", settings.cache), *trust)
+        if not can_be_written(place)
+    ]
+    if faults:
+        raise StoreError(faults)
 
 
 def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, ResolvedModel]:
     """Return every model of a study with its digests; raises InputError with the faults of all models at once."""
     remembered = settings.cache / DIGESTS
     digests = RememberedDigests.from_json(remembered.read_bytes()) if remembered.is_file() else RememberedDigests()
-    before, models, read = dict(digests.known), {}, cache(RecordedTable.read)
+    before, models = dict(digests.known), dict[str, ResolvedModel]()
     faults: list[Diagnostic] = []
     for model in compiled.study.models:
         try:
-            models[model.id] = _resolve(model, compiled, settings, digests, read)
+            if not isinstance(model.source, RecordedResponses):
+                models[model.id] = _resolve(model, model.source, compiled, settings, digests)
         except InputError as error:
             faults += error.diagnostics
+    try:
+        for record in read_records(compiled.study, folder=compiled.folder, root=compiled.root):
+            models[record.model] = ResolvedModel(record.identity, record.path, None, record)
+    except InputError as error:
+        faults += error.diagnostics
     if faults:
         raise InputError(faults)
-    if digests.known != before:
+    if digests.known != before and can_be_written(remembered):  # a plan needs no more than to read
         _write_privately(remembered, digests.to_json())
-    return models
+    return {model.id: models[model.id] for model in compiled.study.models}
+
+
+def check_recorded(models: Mapping[str, ResolvedModel], bank: QuestionBank) -> tuple[str, ...]:
+    """Hold every recorded answer against its question; returns what is left out of the tables. Raises InputError with every fault."""
+    records, sources = [model.record for model in models.values() if model.record], {entry.benchmark: entry.questions for entry in bank.sets}
+    check_records(records, sources)
+    return tuple(left_out(records, sources))
 
 
 def committer(settings: Settings) -> Commit:
-    """Return the function that commits to hidden questions, salted by a secret that stays in the cache folder."""
-    path = settings.cache / SECRET
-    if not path.is_file():
-        _write_privately(path, secrets.token_bytes(SECRET_BYTES))
-    secret = path.read_bytes()
+    """Return the function that commits to hidden questions, salted by a secret that stays in the cache folder; `lost_secret` tells of a new one."""
+    _keep_out_of_git(settings.cache)
+    secret = obtain_secret(settings.cache / SECRET, elsewhere="name another folder with --cache")
 
     def commit_to(benchmark: str, question: Question) -> str:
         content = canonical_json([question.id, question.stem, list(question.choices), question.answer, question.subject])
@@ -96,19 +134,33 @@ def committer(settings: Settings) -> Commit:
     return commit_to
 
 
+def lost_secret(settings: Settings, earlier: RunDirectory | None = None) -> tuple[str, ...]:
+    """Return what must be said before hidden questions are committed to under a new secret; nothing where the secret is there."""
+    path = settings.cache / SECRET
+    if path.exists():
+        return ()
+    told = (
+        f"a new secret for hidden questions is made, since {path} is not there. Keep a copy: without it no hidden question of this report can ever "
+        "be opened. If you had one before, put it back first: what was committed to under it cannot be opened with the new one"
+    )
+    if earlier is None or not earlier.commits():
+        return (told,)
+    return (told, f"{earlier.path} holds a report whose hidden questions were committed to under a secret that is gone; it is replaced")
+
+
 def outlook(protocol: Protocol, orders: Sequence[WorkOrder], models: Mapping[str, ResolvedModel], settings: Settings) -> Outlook:
     """Return what is known before the run: devices, memory, tokens, what the journal has, earlier speeds, declared comparisons."""
-    devices = executor(settings).devices()
+    found = devices(settings if orders else replace(settings, devices=("cpu",)))
     recorded = journal(settings)
     seen = read_speeds(recorded.folder)
     paces = {
         (order.model, device.id): pace.tokens_per_second
         for order in orders
-        for device in devices
+        for device in found
         if (pace := expected_pace(seen, order, device.name or device.kind)) is not None and pace.measured
     }
     return Outlook(
-        devices=devices,
+        devices=found,
         memory=tuple(model.need for model in models.values() if model.need is not None),
         tokens=_tokens(orders),
         journalled={job.id: recorded.read(job.id).answered for job in jobs_of(orders)},
@@ -137,7 +189,7 @@ def check_tests(protocol: Protocol) -> dict[str, CheckTest | None]:
     return found
 
 
-def ledger(protocol: Protocol, jobs: tuple[LedgerEntry, ...], devices: Executor, *, started: str, command: str, study: Path, seal: Seal) -> Ledger:
+def ledger(protocol: Protocol, jobs: tuple[LedgerEntry, ...], executor: Executor, *, started: str, command: str, study: Path, seal: Seal) -> Ledger:
     """Return the clocks, versions and places of a run that ends now."""
     git = surroundings.git_state(study)
     finished = surroundings.timestamp()
@@ -149,7 +201,7 @@ def ledger(protocol: Protocol, jobs: tuple[LedgerEntry, ...], devices: Executor,
         command=command,
         versions=surroundings.versions(),
         environment=surroundings.environment(),
-        devices=tuple(device.name or device.id for device in devices.devices()),
+        devices=tuple(device.name or device.id for device in executor.devices()),
         jobs=jobs,
         git_commit=git.commit,
         git_dirty=git.dirty,
@@ -162,7 +214,7 @@ def claim(study: Study, protocol: Protocol, verdict: Verdict, record: Ledger) ->
     return Claim(
         run_id=record.run_id,
         created_at=surroundings.timestamp(),
-        tool=Tool(name="evalspec", version=__version__),
+        tool=Tool(name="evalspec", version=__version__, sources_sha256=edition_of(request.kind for request in protocol.analyses)),
         study=Sha256(sha256=study.source_sha256),
         protocol=Sha256(sha256=protocol.digest()),
         dataset=tuple(Dataset(name=entry.id, sha256=entry.source_sha256, n=len(entry.questions)) for entry in protocol.benchmarks),
@@ -171,15 +223,13 @@ def claim(study: Study, protocol: Protocol, verdict: Verdict, record: Ledger) ->
     )
 
 
-def _resolve(model: Model, compiled: CompiledStudy, settings: Settings, digests: RememberedDigests, read: ReadTable) -> ResolvedModel:
-    if isinstance(model.source, RecordedResponses):
-        path = resolve_inside(model.source.responses, folder=compiled.folder, root=compiled.root)
-        name = model.source.model or model.id
-        source = model.source
-        return ResolvedModel(identify_record(path, name=name, origin=source.responses, sha256=source.sha256, read=read), path, None)
-    checkpoint = find_checkpoint(model.source, folder=compiled.folder, root=compiled.root, hub_cache=settings.hub_cache)
+def _resolve(
+    model: Model, source: LocalCheckpoint | HubCheckpoint, compiled: CompiledStudy, settings: Settings, digests: RememberedDigests
+) -> ResolvedModel:
+    checkpoint = find_checkpoint(source, folder=compiled.folder, root=compiled.root, hub_cache=settings.hub_cache)
+    identity = identify(checkpoint, digest=digests)  # first of all: it refuses files that lie elsewhere before they are read
     need = memory_need(checkpoint, model=model.id, precision=model.precision, token_budget=settings.token_budget)
-    return ResolvedModel(identify(checkpoint, digest=digests), checkpoint.path, need)
+    return ResolvedModel(identity, checkpoint.path, need)
 
 
 def _tokens(orders: Sequence[WorkOrder]) -> dict[str, int]:
@@ -213,12 +263,13 @@ def _digest_of(identity: CheckpointIdentity | RecordIdentity) -> str:
 
 
 def _write_privately(path: Path, content: bytes) -> None:
-    """Write a file of the cache folder whole and for its owner alone; the folder is kept out of git."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ignored = path.parent / ".gitignore"
+    """Write a file of the cache folder whole and for its owner alone."""
+    _keep_out_of_git(path.parent)
+    write_whole(path, content)
+
+
+def _keep_out_of_git(cache: Path) -> None:
+    cache.mkdir(parents=True, exist_ok=True)
+    ignored = cache / ".gitignore"
     if not ignored.exists():
-        ignored.write_text("*\n", encoding="utf-8")
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-        stream.write(content)
-    partial.replace(path)
+        write_whole(ignored, b"*\n")

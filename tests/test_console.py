@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import io
 import json
+import re
+import sys
 
 import pytest
 
@@ -38,6 +41,37 @@ def test_progress_off_a_terminal_takes_about_ten_lines_and_tells_rate_and_rest(c
     assert "questions/s" in lines[5]
     assert "left" in lines[5]
     assert "100%" in lines[-1]
+
+
+class Terminal(io.StringIO):
+    """A stream that says of itself that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_narrow_terminal_is_one_moving_line_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "40")
+    console = Console()
+    for done in (0, 50, 100):
+        console.progress(Progress("scoring", done, 100, "answers", "a-model-with-a-long-name on a-benchmark-with-a-long-name"))
+    console.note("over")
+    written = terminal.getvalue()
+    moving, after = written.rsplit("\n", 2)[0], written.rsplit("\n", 2)[1]
+    assert (moving.count("\n"), after) == (0, "over")
+    assert max(map(len, moving.replace("\x1b[2K", "").split("\r"))) == 39
+    assert re.search(r"\x1b\[[0-9;]*m", written) is None
+
+
+def test_a_remark_does_not_stand_on_the_moving_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    console = Console()
+    console.progress(Progress("scoring", 1, 100, "answers"))
+    console.note("a warning")
+    assert terminal.getvalue().endswith("1/100 answers\na warning\n")
 
 
 def test_a_quiet_console_and_a_json_console_show_no_progress(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,8 @@ from statsmodels.stats.multitest import multipletests
 
 from evalspec.artifacts.findings import Estimate, Finding, Findings, StricterBounds
 from evalspec.artifacts.schedule import GateForecast
-from evalspec.artifacts.study import AnalysisRequest, Check, Thresholds
+from evalspec.artifacts.study import AnalysisRequest
+from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.artifacts.verdict import Verdict
 from evalspec.gating import (
     ANY_LOOK,

@@ -11,7 +11,9 @@ from evalspec.analyses.catalogue import built_in
 from evalspec.artifacts.base import JsonValue
 from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
 from evalspec.artifacts.responses import BenchmarkResponses, Origin, Responses
-from evalspec.artifacts.study import AnalysisRequest, Check, LetterScoring, SampleAll, Thresholds
+from evalspec.artifacts.samples import SampleAll
+from evalspec.artifacts.study import AnalysisRequest, LetterScoring
+from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.gating import gate
 
 pytestmark = pytest.mark.slow

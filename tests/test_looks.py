@@ -8,7 +8,9 @@ import pytest
 
 from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Protocol, ProtocolBenchmark
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.study import AnalysisRequest, Check, LetterScoring, SampleAll, Thresholds
+from evalspec.artifacts.samples import SampleAll
+from evalspec.artifacts.study import AnalysisRequest, LetterScoring
+from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.looks import LOOKS, count_looks
 
 QUESTIONS = ("q0", "q1", "q2")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evalspec.errors import UsageError
-from evalspec.settings import Settings, find_file, read_settings
+from evalspec.settings import Settings, find_file, read_settings, settings_for, user_folder
 
 DEFAULTS = Settings(cache=Path("cache"), hub_cache=Path("hub"))
 
@@ -35,10 +35,44 @@ def test_the_nearest_file_above_the_study_is_found(tmp_path: Path) -> None:
     assert find_file(tmp_path / "a" / "b" / "study.yaml") == inner
 
 
+def test_devices_are_a_list_with_commas(tmp_path: Path) -> None:
+    assert DEFAULTS.devices == ("auto",)
+    assert read_settings(written(tmp_path, 'devices = "cpu,cpu"'), DEFAULTS).devices == ("cpu", "cpu")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("token_budget = 0", "token_budget"), ('device = "cuda"', "device"), ("cache = [", "not valid TOML"), ("threads = 'two'", "threads")],
+    [
+        ("devices = 'gpu'", "devices: .*'gpu' names no devices; allowed are"),
+        ("devices = ['cpu']", "devices"),
+        ("token_budget = 0", "token_budget"),
+        ('device = "cuda"', "device"),
+        ("cache = [", "not valid TOML"),
+        ("threads = 'two'", "threads"),
+        ("cache = ''", "cache"),
+        ('key = "a\\u0000b"', "key"),
+        ("cache = " + "[" * 100_000, "nested too deeply"),
+        ("threads = " + "9" * 5000, "not valid TOML: Exceeds the limit"),
+        ("#" * 1_100_000, "larger than 1048576 bytes"),
+    ],
 )
 def test_a_fault_in_the_file_is_named_with_the_known_keys(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read_settings(written(tmp_path, text), DEFAULTS)
+
+
+def nobody(_uid: int) -> None:
+    raise KeyError("uid not found")
+
+
+def test_a_users_own_files_lie_in_the_configuration_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert user_folder({"XDG_CONFIG_HOME": "/etc/mine"}) == Path("/etc/mine/evalspec")
+    assert user_folder({"XDG_CONFIG_HOME": "relative"}) == user_folder({}) == tmp_path / ".config" / "evalspec"
+
+
+def test_a_user_without_a_home_folder_has_none_and_settings_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    assert user_folder({}) is None
+    assert settings_for(tmp_path / "study.yaml", {}, {}).user_folder is None

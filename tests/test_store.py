@@ -14,8 +14,9 @@ from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Protocol, Prot
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
 from evalspec.artifacts.report import Ledger
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
+from evalspec.artifacts.samples import SampleAll
 from evalspec.artifacts.schedule import Schedule
-from evalspec.artifacts.study import AnalysisRequest, Benchmark, Disclosure, LetterScoring, Model, QuestionFile, RecordedResponses, SampleAll, Study
+from evalspec.artifacts.study import AnalysisRequest, Benchmark, Disclosure, LetterScoring, Model, QuestionFile, RecordedResponses, Study
 from evalspec.artifacts.verdict import Verdict
 from evalspec.errors import StoreError
 from evalspec.store import NAMES, RunDirectory

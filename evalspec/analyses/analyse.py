@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +12,11 @@ import numpy as np
 from evalspec.artifacts.findings import Estimate, Finding, Findings, ModelSummary, StricterBounds
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.responses import Reason, Responses
-from evalspec.artifacts.study import AnalysisRequest, Check, Thresholds
+from evalspec.artifacts.study import AnalysisRequest
+from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.artifacts.verdict import CheckResult, Verdict
 from evalspec.errors import AnalysisError
-from evalspec.protocols import AnyAnalysis, Catalogue, Context, Judge, Progress, ProgressSink, ignore_progress
+from evalspec.protocols import AnyAnalysis, Background, Catalogue, Context, Judge, Progress, ProgressSink, ignore_progress
 
 DEGENERATE_SHARE = 0.9
 
@@ -29,17 +30,21 @@ def analyse(
     *,
     responses_sha256: str,
     gate: Gate | None = None,
+    background: Background | None = None,
+    unplanned: Container[str] = (),
     progress: ProgressSink = ignore_progress,
 ) -> Findings:
     """Return findings for every analysis of the protocol; pure, and the same for the same responses.
 
-    With `gate`, analyses can ask what the checks would come to on other responses. Raises AnalysisError when a kind is not installed.
+    With `gate`, analyses can ask what the checks would come to on other responses. `unplanned` are those that a locked plan does not hold as
+    they are, whatever the study calls them. Raises AnalysisError when a kind is not installed.
     """
-    findings = []
-    for done, request in enumerate(protocol.analyses):
+    findings, known = [], background or Background()
+    requests = [request.model_copy(update={"planned": request.planned and request.id not in unplanned}) for request in protocol.analyses]
+    for done, request in enumerate(requests):
         progress(Progress("analyse", done, len(protocol.analyses), "analyses", request.id))
-        judge = _judge(responses, protocol, catalogue, gate) if gate and protocol.thresholds else None
-        findings.append(_finding(responses, protocol, request, _installed(request, catalogue), judge))
+        judge = _judge(responses, protocol, catalogue, gate, known) if gate and protocol.thresholds else None
+        findings.append(_finding(responses, protocol, request, _installed(request, catalogue), (judge, known)))
     progress(Progress("analyse", len(protocol.analyses), len(protocol.analyses), "analyses"))
     return Findings(
         protocol_sha256=responses.protocol_sha256,
@@ -62,7 +67,7 @@ def _installed(request: AnalysisRequest, catalogue: Catalogue) -> AnyAnalysis:
     return catalogue[request.kind]
 
 
-def _judge(responses: Responses, protocol: Protocol, catalogue: Catalogue, gate: Gate) -> Judge:
+def _judge(responses: Responses, protocol: Protocol, catalogue: Catalogue, gate: Gate, known: Background) -> Judge:
     """Return what tells the outcome of the checks on other responses: the analyses that they name, run again, and the same gate."""
     named = {check.analysis for check in protocol.thresholds.checks} if protocol.thresholds else set()
     needed = protocol.model_copy(update={"analyses": tuple(request for request in protocol.analyses if request.id in named)})
@@ -70,13 +75,15 @@ def _judge(responses: Responses, protocol: Protocol, catalogue: Catalogue, gate:
     def judge(changed: Responses) -> tuple[CheckResult, ...]:
         others = {entry.benchmark: entry for entry in changed.benchmarks}
         benchmarks = tuple(others.get(entry.benchmark, entry) for entry in responses.benchmarks)
-        findings = analyse(replace(responses, benchmarks=benchmarks), needed, catalogue, responses_sha256="0" * 64)
+        findings = analyse(replace(responses, benchmarks=benchmarks), needed, catalogue, responses_sha256="0" * 64, background=known)
         return gate(findings, protocol.thresholds).checks
 
     return judge
 
 
-def _finding(responses: Responses, protocol: Protocol, request: AnalysisRequest, analysis: AnyAnalysis, judge: Judge | None) -> Finding:
+def _finding(
+    responses: Responses, protocol: Protocol, request: AnalysisRequest, analysis: AnyAnalysis, beside: tuple[Judge | None, Background]
+) -> Finding:
     options = analysis.options.model_validate_json(json.dumps(request.options))
     part = Responses(
         benchmarks=tuple(entry for entry in responses.benchmarks if entry.benchmark in request.benchmarks),
@@ -84,7 +91,10 @@ def _finding(responses: Responses, protocol: Protocol, request: AnalysisRequest,
         protocol_sha256=responses.protocol_sha256,
     )
     checks = protocol.thresholds.checks if protocol.thresholds else ()
-    context = Context(rng=random_stream(protocol.seed, request.id), planned=request.planned, checks=checks, judge=judge)
+    judge, known = beside
+    context = Context(
+        rng=random_stream(protocol.seed, request.id), planned=request.planned, tables=known.tables, checks=checks, judge=judge, background=known
+    )
     result = analysis.compute(part, options, context)
     routes = {(origin.model, origin.benchmark): origin.route for origin in responses.origins}
     found = [_placed(estimate, request, routes) for estimate in analysis.estimates(result)]
@@ -95,7 +105,7 @@ def _finding(responses: Responses, protocol: Protocol, request: AnalysisRequest,
             for divisor in range(2, len(checks) + 1)
         ]
         found = [_with_stricter(estimate, [estimates[place] for estimates in again]) for place, estimate in enumerate(found)]
-    return Finding(request=request, estimates=tuple(found), result=json.loads(result.model_dump_json()))
+    return Finding(request=request, estimates=tuple(found), result=result.model_dump(mode="json"))
 
 
 def _checked(request: AnalysisRequest, checks: Sequence[Check]) -> bool:
@@ -116,11 +126,11 @@ def _with_stricter(estimate: Estimate, others: Sequence[Estimate]) -> Estimate:
 
 def _placed(estimate: Estimate, request: AnalysisRequest, routes: Mapping[tuple[str, str], str]) -> Estimate:
     """Put the study's own analysis id, the basis of the numbers and the planned flag into an estimate."""
-    taken = {routes[model, estimate.benchmark] for model in estimate.models}
-    measured = {"scored_here": "measured", "recorded": "replayed"}
-    basis = measured[taken.pop()] if len(taken) == 1 else "mixed"
-    if estimate.basis == "predicted":
-        basis = "predicted"
+    basis = "predicted"
+    if estimate.basis != basis:
+        taken = {routes[model, estimate.benchmark] for model in estimate.models}
+        measured = {"scored_here": "measured", "recorded": "replayed"}
+        basis = measured[taken.pop()] if len(taken) == 1 else "mixed"
     return estimate.model_copy(update={"analysis": request.id, "basis": basis, "planned": request.planned})
 
 

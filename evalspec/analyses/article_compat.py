@@ -1,9 +1,8 @@
 """Which figures does the recipe of a much-read article give, and which ones stand for them here?
 
-The recipe compares the two models with the highest scores: Wald intervals with z = 1.96 and divisor n, a sample size from the observed
-difference, and redrawn questions with ties broken by a tiny random number. Each figure stands beside the one that evalspec would use; no
-estimate, and so no threshold, rests on the recipe. Statistics are imported where they are used: scipy would double the start-up of verbs
-that compute nothing.
+The recipe compares the two models with the highest scores: Wald intervals with z = 1.96 and divisor n, a sample size from the observed difference,
+and redrawn questions with ties broken by a tiny random number. Each figure stands beside the one that evalspec would use; no estimate, and so no
+threshold, rests on the recipe. Statistics are imported where they are used: numpy and scipy would double the start-up of verbs that compute nothing.
 """
 
 from __future__ import annotations
@@ -12,16 +11,18 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
+from evalspec.analyses.sources import TANGO
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.protocols import Analysis, Context
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from evalspec.artifacts.responses import BenchmarkResponses, Responses
     from evalspec.statistics.differences import PairedCounts
 
 SHARED_TIE_DRAWS = 20_000
@@ -30,6 +31,9 @@ ONE_MODEL = "the recipe compares two models, and there is one"
 WEIGHTED = "the sample is weighted (equal allocation), and the recipe counts every question the same"
 CLUSTERED = "questions come in clusters, and the recipe takes them as independent"
 NOT_BINARY = "scores are not 0 or 1, and the recipe counts right and wrong answers"
+ENOUGH = 300
+NEVER_APART = "the two models never disagree, and the recipe then gives an interval of no width, as if that were certain of questions not asked"
+FEW = f"with fewer than {ENOUGH} questions the recipe's intervals hold the true value less often than they say"
 INCOMPLETE = "a score is missing, and the recipe needs every model's answer to every question"
 
 Sizes = Annotated[tuple[Annotated[PositiveInt, Field(le=100_000)], ...], Field(max_length=20)]
@@ -40,6 +44,7 @@ class ArticleCompatOptions(Artifact):
 
     kind: Literal["article_compat"]
     resolution_sizes: Sizes = Field(default=(200, 500, 2000), description="Numbers of questions whose resolution is shown by the rule of thumb.")
+    step_sizes: Sizes = Field(default=(30,), description="Numbers of questions for which is shown what one or two of them move a score by.")
     redraw_sizes: Sizes = Field(default=(30, 100, 200, 500, 1000, 2000), description="Numbers of questions that are drawn again, with replacement.")
     draws: Annotated[int, Field(ge=100, le=20_000)] = Field(default=2000, description="Redraws by the recipe; shared ties get 20,000.")
 
@@ -49,6 +54,21 @@ class Resolution(Artifact):
 
     questions: int
     half_width: float
+
+
+class Step(Artifact):
+    """What one and two questions more or fewer move a score by, at a number of questions."""
+
+    questions: int
+    one: float
+    two: float
+
+
+class Trio(Artifact):
+    """The three neighbours by score that lie closest together, highest first, and how far apart the outer two are."""
+
+    models: tuple[Identifier, ...]
+    span: float
 
 
 class Redraw(Artifact):
@@ -61,15 +81,18 @@ class Redraw(Artifact):
     shared_ties_error: float
 
 
-class Limits(Artifact):
-    """An interval."""
+class DifferenceLimits(Artifact):
+    """The limits of a difference between two models."""
 
     low: float
     high: float
 
 
 class ArticleRow(Artifact):
-    """The two leading models on one benchmark; `difference` is first - second, `low` and `high` are Tango's limits."""
+    """The two leading models on one benchmark; `difference` is first - second, `low` and `high` are Tango's limits.
+
+    `halved_` are the numbers of questions for half the difference; `caution` says where the recipe's intervals are not to be relied on.
+    """
 
     benchmark: Identifier
     n: int
@@ -83,14 +106,19 @@ class ArticleRow(Artifact):
     discordance: float | None = None
     unpaired_half_width: float | None = None
     paired_half_width: float | None = None
-    paired: Limits | None = None
+    paired: DifferenceLimits | None = None
     gain: float | None = None
     simple_questions: float | None = None
-    unpaired_score: Limits | None = None
+    unpaired_score: DifferenceLimits | None = None
     low: float | None = None
     high: float | None = None
     score_gain: float | None = None
     exact_questions: int | None = None
+    halved_simple_questions: float | None = None
+    halved_exact_questions: int | None = None
+    closest: Trio | None = None
+    caution: str | None = None
+    steps: tuple[Step, ...] = ()
     resolutions: tuple[Resolution, ...] = ()
     redraws: tuple[Redraw, ...] = ()
     undefined: str | None = None
@@ -147,6 +175,9 @@ def _row(benchmark: BenchmarkResponses, options: ArticleCompatOptions, rng: np.r
             "first": benchmark.models[order[0]],
             "second": benchmark.models[order[1]],
             **_pair(counts),
+            "closest": _closest(scores[order], [benchmark.models[place] for place in order]),
+            "caution": _caution(counts),
+            "steps": tuple(Step(questions=size, one=1 / size, two=2 / size) for size in options.step_sizes),
             "resolutions": _resolutions(counts, options.resolution_sizes),
             "redraws": _redraws(scores[order], options, rng),
         }
@@ -154,6 +185,8 @@ def _row(benchmark: BenchmarkResponses, options: ArticleCompatOptions, rng: np.r
 
 
 def _why_undefined(benchmark: BenchmarkResponses, scores: NDArray[np.float64]) -> str | None:
+    import numpy as np
+
     if len(scores) < 2:
         return ONE_MODEL
     if np.ptp(benchmark.weights) > 0:
@@ -184,15 +217,33 @@ def _pair(counts: PairedCounts) -> dict[str, object]:
         "discordance": counts.discordance,
         "unpaired_half_width": unpaired_half_width(samples),
         "paired_half_width": (paired.high - paired.low) / 2,
-        "paired": Limits(low=paired.low, high=paired.high),
+        "paired": DifferenceLimits(low=paired.low, high=paired.high),
         "gain": _or_none(lambda: pairing_gain(counts)),
         "simple_questions": _or_none(lambda: simple_questions(counts.discordance, difference)),
-        "unpaired_score": Limits(low=unpaired.low, high=unpaired.high),
+        "unpaired_score": DifferenceLimits(low=unpaired.low, high=unpaired.high),
         "low": score.low,
         "high": score.high,
         "score_gain": 1 - (score.high - score.low) / (unpaired.high - unpaired.low),
         "exact_questions": _or_none(lambda: questions_needed(counts.discordance, abs(difference)).questions),
+        "halved_simple_questions": _or_none(lambda: simple_questions(counts.discordance, difference / 2)),
+        "halved_exact_questions": _or_none(lambda: questions_needed(counts.discordance, abs(difference) / 2).questions),
     }
+
+
+def _closest(scores: NDArray[np.float64], models: list[str]) -> Trio | None:
+    """Return the closest three neighbours, the higher ones of several; `scores` are in the order of `models`, highest first."""
+    means = scores.mean(axis=1)
+    spans = [round(float(means[place] - means[place + 2]), 12) for place in range(len(means) - 2)]
+    if not spans:
+        return None
+    place = spans.index(min(spans))
+    return Trio(models=tuple(models[place : place + 3]), span=spans[place])
+
+
+def _caution(counts: PairedCounts) -> str | None:
+    if counts.only_first + counts.only_second == 0:
+        return NEVER_APART
+    return FEW if counts.questions < ENOUGH else None
 
 
 def _resolutions(counts: PairedCounts, sizes: tuple[int, ...]) -> tuple[Resolution, ...]:
@@ -202,6 +253,8 @@ def _resolutions(counts: PairedCounts, sizes: tuple[int, ...]) -> tuple[Resoluti
 
 
 def _redraws(scores: NDArray[np.float64], options: ArticleCompatOptions, rng: np.random.Generator) -> tuple[Redraw, ...]:
+    import numpy as np
+
     from evalspec.statistics.article import jittered_first_share
     from evalspec.statistics.rankings import RedrawPlan, ResponsePatterns, redraw_ranking
 
@@ -231,19 +284,29 @@ def _or_none(figure: Callable[[], float]) -> float | None:
         return None
 
 
+SOURCES = (
+    "Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640",
+    TANGO,
+    "Newcombe (1998), Stat. Med. 17(8), 873-890 (difference of independent proportions)",
+    "Duffy (1984), Biometrics 40, 1005-1015, doi:10.2307/2531151 (power of the exact test)",
+)
+
+
+def sources_used(result: ArticleCompatResult) -> tuple[str, ...]:
+    """Return all works where the recipe gives a figure, and none where it gives none."""
+    return SOURCES if any(row.difference is not None for row in result.rows) else ()
+
+
 ANALYSIS = Analysis(
     kind="article_compat",
     options=ArticleCompatOptions,
     result=ArticleCompatResult,
     compute=compute,
     metrics=("difference",),
+    pair_metrics=("difference",),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/article_compat.html.j2",
-    sources=(
-        "Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640",
-        "Tango (1998), Statist. Med. 17(8), 891-908",
-        "Newcombe (1998), Statist. Med. 17(8), 873-890 (difference of independent proportions)",
-        "Duffy (1984), Biometrics 40, 1005-1015, doi:10.2307/2531151 (power of the exact test)",
-    ),
+    sources=SOURCES,
+    sources_used=sources_used,
 )

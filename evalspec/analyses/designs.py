@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from evalspec.artifacts.responses import BenchmarkResponses
-
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from evalspec.artifacts.responses import BenchmarkResponses
     from evalspec.statistics.designs import Design
 
 Average = Literal["micro", "macro"]
@@ -17,16 +16,21 @@ Average = Literal["micro", "macro"]
 NEEDS_SUBJECTS = "an average over subjects needs subjects that the study declares as strata or as clusters"
 CLUSTERS_INSIDE = "an average over subjects is not computed where questions come in clusters of another kind"
 WEIGHTED_CLUSTERS = "a weighted sample of clusters is not computed"
+CHOSEN = "the questions were chosen by what other models made of them and not drawn, so nothing says how far an estimate from them can be off"
 
 
 def subject_labels(benchmark: BenchmarkResponses) -> NDArray[np.str_]:
     """Return the subject of each question, empty text where it has none."""
+    import numpy as np
+
     return np.array([subject or "" for subject in benchmark.subjects], dtype=np.str_)
 
 
 def weighted(benchmark: BenchmarkResponses) -> bool:
-    """Return whether questions weigh differently (equal allocation)."""
-    return bool(np.ptp(benchmark.weights) > 0)
+    """Return whether questions weigh differently (equal allocation, or chosen questions)."""
+    import numpy as np
+
+    return benchmark.sample == "chosen" or bool(np.ptp(benchmark.weights) > 0)
 
 
 def design_of(benchmark: BenchmarkResponses, *, average: Average = "micro") -> Design:
@@ -35,8 +39,12 @@ def design_of(benchmark: BenchmarkResponses, *, average: Average = "micro") -> D
     Strata shorten the interval where the number of questions of each was fixed beforehand, which a simple random sample does not do.
     Raises ValueError with the reason where the average is not defined.
     """
+    import numpy as np
+
     from evalspec.statistics.designs import Design
 
+    if benchmark.sample == "chosen":
+        raise ValueError(CHOSEN)
     labels, macro = subject_labels(benchmark), average == "macro"
     if benchmark.clusters:
         clusters = np.array(benchmark.clusters, dtype=np.str_)
@@ -58,9 +66,16 @@ def design_of(benchmark: BenchmarkResponses, *, average: Average = "micro") -> D
 
 
 def subject_design(benchmark: BenchmarkResponses, subject: str) -> Design:
-    """Return the design behind the questions of one stratum; its arrays are as long as those of the benchmark."""
+    """Return the design behind the questions of one stratum; its arrays are as long as those of the benchmark.
+
+    Raises ValueError with the reason where the questions are no draw.
+    """
+    import numpy as np
+
     from evalspec.statistics.designs import WHOLE, Design
 
+    if benchmark.sample == "chosen":
+        raise ValueError(CHOSEN)
     clusters = np.array(benchmark.clusters, dtype=np.str_) if benchmark.clusters else None
     return Design(clusters=clusters, pool={WHOLE: benchmark.pool.subjects[subject]} if benchmark.pool else None)
 

@@ -1,28 +1,34 @@
 """How accurate is each model, and how sure is that?
 
-One row per benchmark and model, and one per stratum where strata are declared; each row names its interval, which follows from the kind of
-scores and from how the questions came about. Each interval holds for its own row, not for all rows at once. Statistics are imported where
-they are used: scipy would double the start-up of verbs that compute nothing.
+One row per benchmark and model, and one per stratum where strata are declared; each row names its interval, which follows from the kind of scores
+and from how the questions came about. Each interval holds for its own row, not for all rows at once. Statistics are imported where they are used:
+numpy and scipy would double the start-up of verbs that compute nothing.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from evalspec.analyses.designs import Average, design_of, subject_design, subject_labels
-from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.analyses.designs import CHOSEN, Average, design_of, subject_design, subject_labels
+from evalspec.analyses.sources import INTERVALS, behind_intervals, used
+from evalspec.artifacts.base import Artifact, Identifier, Proportion
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.study import Check, Proportion
+from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Analysis, Axes, CheckTest, Context
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from evalspec.artifacts.responses import BenchmarkResponses, Responses
+
 Method = Literal["wilson", "clopper_pearson", "jeffreys"]
+MOST_DRAWN = 40
 NO_ANSWERS = "no question of this row has a score"
 
 
@@ -150,11 +156,12 @@ def _of_repeats(row: RepeatsRow, result: IntervalsResult) -> Iterator[Estimate]:
 def plot(result: IntervalsResult, axes: Axes) -> None:
     """Draw each model's accuracy with its interval, grouped by benchmark, best first."""
     overall = [row for row in result.rows if row.subject is None and row.average == result.average]
-    axes.caption("Accuracy of each model with its confidence interval, by benchmark.")
+    cut = f"; of many models the {MOST_DRAWN} highest are drawn" if max(Counter(row.benchmark for row in overall).values(), default=0) > MOST_DRAWN else ""
+    axes.caption(f"Accuracy of each model with its confidence interval, by benchmark{cut}.")
     axes.scale("accuracy, average over subjects" if result.average == "macro" else "accuracy", percent=True)
     for benchmark in dict.fromkeys(row.benchmark for row in overall):
         rows = [row for row in overall if row.benchmark == benchmark]
-        for row in sorted(rows, key=lambda row: -(row.value if row.value is not None else -1.0)):
+        for row in sorted(rows, key=lambda row: -(row.value if row.value is not None else -1.0))[:MOST_DRAWN]:
             axes.interval(row.model, row.value, row.low, row.high, group=benchmark)
 
 
@@ -168,6 +175,8 @@ class _Part:
 
 
 def _benchmark_rows(benchmark: BenchmarkResponses, options: IntervalsOptions) -> Iterator[IntervalRow]:
+    import numpy as np
+
     scores, labels = benchmark.settled(), subject_labels(benchmark)
     everything = np.ones(labels.size, dtype=np.bool_)
     averages: tuple[Average, ...] = ("macro", "micro") if options.average == "macro" else ("micro",)
@@ -180,16 +189,21 @@ def _benchmark_rows(benchmark: BenchmarkResponses, options: IntervalsOptions) ->
 
 
 def _row(benchmark: BenchmarkResponses, options: IntervalsOptions, model: str, part: _Part, scores: NDArray[np.float64]) -> IntervalRow:
+    import numpy as np
+
     from evalspec.statistics.accuracies import accuracy
 
     present = part.which & ~np.isnan(scores)
     empty = IntervalRow(benchmark=benchmark.benchmark, model=model, subject=part.subject, average=part.average, n=int(present.sum()))
     if not present.any():
         return empty.model_copy(update={"undefined": NO_ANSWERS})
+    if benchmark.sample == "chosen" and part.subject is None and part.average == "micro":
+        weights = benchmark.weights[present]
+        return empty.model_copy(update={"value": float(weights @ scores[present] / weights.sum()), "method": "chosen", "caution": CHOSEN})
     try:
         whole = part.subject is None
         design = design_of(benchmark, average=part.average) if whole else subject_design(benchmark, str(part.subject))
-        found = accuracy(scores[present], design.kept(present), limits=options.method, level=options.level)
+        found = accuracy(scores[present], design.kept(present), method=options.method, level=options.level)
     except ValueError as error:
         return empty.model_copy(update={"undefined": str(error)})
     return empty.model_copy(
@@ -209,6 +223,8 @@ def _row(benchmark: BenchmarkResponses, options: IntervalsOptions, model: str, p
 
 def _repeats_rows(benchmark: BenchmarkResponses, options: IntervalsOptions) -> Iterator[RepeatsRow]:
     """Yield what repeats show of each model, where questions were repeated and every repeat is right or wrong."""
+    import numpy as np
+
     if benchmark.scores.shape[2] < 2:
         return
     scores = benchmark.settled()
@@ -219,6 +235,8 @@ def _repeats_rows(benchmark: BenchmarkResponses, options: IntervalsOptions) -> I
 
 
 def _repeats_row(benchmark: BenchmarkResponses, options: IntervalsOptions, model: str, scores: NDArray[np.float64]) -> RepeatsRow:
+    import numpy as np
+
     from evalspec.statistics.accuracies import accuracy
 
     present = ~np.isnan(scores)
@@ -233,7 +251,7 @@ def _repeats_row(benchmark: BenchmarkResponses, options: IntervalsOptions, model
         worst=float(means.min()),
     )
     try:
-        found = accuracy((means == 1.0).astype(np.float64), design_of(benchmark).kept(present), limits=options.method, level=options.level)
+        found = accuracy((means == 1.0).astype(np.float64), design_of(benchmark).kept(present), method=options.method, level=options.level)
     except ValueError as error:
         return row.model_copy(update={"undefined": str(error)})
     limits = {"low": found.interval.low, "high": found.interval.high} if found.interval else {}
@@ -252,6 +270,11 @@ def stricter(options: IntervalsOptions, divisor: int) -> IntervalsOptions:
     return options.model_copy(update={"level": 1.0 - (1.0 - options.level) / divisor})
 
 
+def sources_used(result: IntervalsResult) -> tuple[str, ...]:
+    """Return the works behind the intervals of a result."""
+    return used(INTERVALS, behind_intervals({*(row.method for row in result.rows), *(row.method for row in result.repeats)}))
+
+
 ANALYSIS = Analysis(
     kind="intervals",
     options=IntervalsOptions,
@@ -264,13 +287,6 @@ ANALYSIS = Analysis(
     plot=plot,
     check_test=check_test,
     stricter=stricter,
-    sources=(
-        "Wilson (1927), J. Amer. Statist. Assoc. 22(158), 209-212, doi:10.1080/01621459.1927.10502953",
-        "Clopper & Pearson (1934), Biometrika 26(4), 404-413, doi:10.1093/biomet/26.4.404",
-        "Brown, Cai & DasGupta (2001), Statistical Science 16(2), 101-133, doi:10.1214/ss/1009213286",
-        "Korn & Graubard (1998), Survey Methodology 24(2), 193-201 (effective number of questions)",
-        "Cochran (1977), Sampling Techniques, 3rd ed., chapters 2 and 5 (finite pools, strata)",
-        "Bell & McCaffrey (2002), Survey Methodology 28(2), 169-181 (clusters)",
-        "Miller (2024), arXiv:2411.00640 (means of scores, repeats, clusters)",
-    ),
+    sources=INTERVALS,
+    sources_used=sources_used,
 )

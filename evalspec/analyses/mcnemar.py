@@ -1,96 +1,38 @@
 """Which models differ, asked on the same questions?
 
-Each pair is compared on the questions that both answered: by McNemar's test where answers are right or wrong and questions independent, by the
-mean of the question differences otherwise; each row says which. The family of pairs is declared before scoring; the adjusted test decides, and
-the interval beside it is for its own comparison only unless the study asks for simultaneous ones. Statistics are imported where they are used:
+Each pair is compared on the questions that both answered: by McNemar's test where answers are right or wrong and questions independent, by the mean
+of the question differences otherwise; each row says which. The family of pairs is declared before scoring; the adjusted test decides, and the
+interval beside it is for its own comparison only unless the study asks for simultaneous ones. Statistics are imported where they are used: numpy and
 scipy would double the start-up of verbs that compute nothing.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
-from typing import Literal, Self
+from typing import TYPE_CHECKING
 
-import numpy as np
-from pydantic import Field, model_validator
-
+from evalspec.analyses.mcnemar_results import BriefRow, McnemarOptions, McnemarResult, McnemarRow, Test
 from evalspec.analyses.pairs import PairRow, compare_pairs, simultaneous
-from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.analyses.sources import CLUSTERS, HOLM, MCNEMAR, PAIRED_MEANS, POOLS, TANGO, behind_pairs, used
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.study import Check, ModelId, Proportion
+from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context
 
-Test = Literal["exact", "mid_p"]
-Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]
-Correction = Literal["holm", "none"]
-Intervals = Literal["per_comparison", "simultaneous"]
-MOST_DRAWN = 100
+if TYPE_CHECKING:
+    from evalspec.artifacts.responses import BenchmarkResponses, Responses
+
+MOST_DRAWN = 40
+MOST_LISTED = 100
 MOST_FORECAST = 50
+BRIEF = frozenset(BriefRow.model_fields)
 
-
-class McnemarOptions(Artifact):
-    """Paired comparison of models on the same questions."""
-
-    kind: Literal["mcnemar"]
-    family: Family = Field(description="Which pairs are compared: neighbours by score, each with a baseline, all, or the pairs named.")
-    test: Test = "exact"
-    correction: Correction = "holm"
-    alpha: Proportion = 0.05
-    level: Proportion = 0.95
-    intervals: Intervals = Field(
-        default="per_comparison",
-        description="Whether `level` holds for each interval by itself, or (`simultaneous`) for all intervals of the family together.",
-    )
-    baseline: ModelId | None = None
-    pairs: tuple[tuple[ModelId, ModelId], ...] = ()
-    discordance: Proportion | None = Field(
-        default=None, description="Expected share of questions that exactly one of two models answers correctly; for planning."
-    )
-
-    @model_validator(mode="after")
-    def _family_is_complete(self) -> Self:
-        if (self.baseline is not None) != (self.family == "vs_baseline"):
-            raise ValueError("`baseline` goes with `family: vs_baseline`, and only with it")
-        if bool(self.pairs) != (self.family == "named"):
-            raise ValueError("`pairs` go with `family: named`, and only with it")
-        if any(first == second for first, second in self.pairs):
-            raise ValueError("a pair needs two different models")
-        if len({frozenset(pair) for pair in self.pairs}) < len(self.pairs):
-            raise ValueError("a pair is named twice")
-        return self
-
-
-class McnemarRow(PairRow):
-    """One comparison of the family: what its pair shows, the adjusted p-value, and the decision.
-
-    `disagrees` marks a row whose interval and whose decision say different things about zero.
-    """
-
-    p_adjusted: float | None = None
-    separated: bool | None = None
-    disagrees: bool = False
-
-
-class McnemarResult(Artifact):
-    """Every comparison of the family, and the models of each benchmark in order of their scores.
-
-    `critical` is how many standard errors the simultaneous intervals reach out, with its Monte Carlo standard error where it was drawn.
-    """
-
-    test: Test
-    family: Family
-    correction: Correction
-    alpha: float
-    level: float
-    intervals: Intervals
-    critical: float | None = None
-    critical_error: float | None = None
-    critical_by: Literal["max_t", "bonferroni"] | None = None
-    family_size: int
-    rows: tuple[McnemarRow, ...]
-    order: dict[Identifier, tuple[Identifier, ...]]
+MID_P = "Fagerland, Lydersen & Laake (2013), BMC Med. Res. Methodol. 13:91, doi:10.1186/1471-2288-13-91"
+ODDS = "Fay (2010), The R Journal 2(1), 53-58 (odds ratio and its exact interval)"
+RANDOM_FLIPS = "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (sign flips)"
+SIMULTANEOUS = "Westfall & Young (1993), Resampling-Based Multiple Testing (simultaneous intervals)"
 
 
 def compute(responses: Responses, options: McnemarOptions, context: Context) -> McnemarResult:
@@ -98,11 +40,12 @@ def compute(responses: Responses, options: McnemarOptions, context: Context) -> 
     order = {benchmark.benchmark: _order(benchmark) for benchmark in responses.benchmarks}
     pairs = {benchmark.benchmark: tuple(_pairs(options, benchmark.models, order[benchmark.benchmark])) for benchmark in responses.benchmarks}
     critical = simultaneous(responses.benchmarks, pairs, context, level=options.level) if options.intervals == "simultaneous" else None
-    rows = [
+    found = [
         row
         for benchmark in responses.benchmarks
         for row in compare_pairs(benchmark, pairs[benchmark.benchmark], context, level=critical.level if critical else options.level)
     ]
+    decided, listed = _decisions(found, options), _listed(found, options.test)
     return McnemarResult(
         test=options.test,
         family=options.family,
@@ -113,14 +56,18 @@ def compute(responses: Responses, options: McnemarOptions, context: Context) -> 
         critical=critical.value if critical else None,
         critical_error=critical.error if critical else None,
         critical_by=critical.by if critical else None,
-        family_size=len(rows),
-        rows=tuple(_adjusted(rows, options)),
+        family_size=len(found),
+        most_listed=MOST_LISTED,
+        rows=tuple(_full(row, *decided[place]) for place, row in enumerate(found) if place in listed),
+        others=tuple(_brief(row, options.test, *decided[place]) for place, row in enumerate(found) if place not in listed),
         order=order,
     )
 
 
 def estimates(result: McnemarResult) -> tuple[Estimate, ...]:
     """Return one `difference` estimate per comparison."""
+    found: list[tuple[McnemarRow | BriefRow, float | None]] = [(row, row.p(result.test)) for row in result.rows]
+    found += [(row, row.p_value) for row in result.others]
     return tuple(
         Estimate(
             analysis="mcnemar",
@@ -132,7 +79,7 @@ def estimates(result: McnemarResult) -> tuple[Estimate, ...]:
             high=row.high,
             confidence_level=result.level,
             method=f"{row.method or 'undefined'}{', simultaneous' if result.intervals == 'simultaneous' else ''}",
-            p_value=row.p(result.test),
+            p_value=p_value,
             p_adjusted=row.p_adjusted,
             family_size=result.family_size,
             separated=row.separated,
@@ -140,14 +87,16 @@ def estimates(result: McnemarResult) -> tuple[Estimate, ...]:
             unit="difference",
             undefined=row.undefined,
         )
-        for row in result.rows
+        for benchmark in result.order
+        for row, p_value in found
+        if row.benchmark == benchmark
     )
 
 
 def plot(result: McnemarResult, axes: Axes) -> None:
     """Draw each difference with its interval around a line at zero; comparisons that are not separated are muted."""
-    rows = _drawn(result.rows)
-    chosen = f"; only the {MOST_DRAWN} comparisons with the smallest p are drawn" if len(rows) < len(result.rows) else ""
+    rows = _drawn(result)
+    chosen = f"; only the {MOST_DRAWN} comparisons with the smallest p are drawn" if len(rows) < result.family_size else ""
     whose = "intervals that hold for all comparisons together" if result.intervals == "simultaneous" else "the interval of that comparison alone"
     axes.caption(f"Difference in accuracy of each pair, on the same questions, with {whose}{chosen}.")
     axes.scale("difference in accuracy", percent=True)
@@ -156,10 +105,10 @@ def plot(result: McnemarResult, axes: Axes) -> None:
         axes.interval(f"{row.first} − {row.second}", row.difference, row.low, row.high, group=row.benchmark, muted=not row.separated)
 
 
-def _drawn(rows: tuple[McnemarRow, ...]) -> tuple[McnemarRow, ...]:
+def _drawn(result: McnemarResult) -> tuple[McnemarRow, ...]:
     """Return the rows that a figure has room for, in their order."""
-    by_evidence = sorted(range(len(rows)), key=lambda place: (rows[place].p_adjusted is None, rows[place].p_adjusted))
-    return tuple(rows[place] for place in sorted(by_evidence[:MOST_DRAWN]))
+    places = _by_evidence([row.p(result.test) for row in result.rows])
+    return tuple(result.rows[place] for place in sorted(places[:MOST_DRAWN]))
 
 
 def comparisons(options: McnemarOptions, models: Sequence[str], benchmarks: int) -> tuple[Comparison, ...]:
@@ -190,6 +139,8 @@ def stricter(options: McnemarOptions, divisor: int) -> McnemarOptions:
 
 def _order(benchmark: BenchmarkResponses) -> tuple[str, ...]:
     """Sort models by their mean score over the questions they answered, best first, equal ones by id; unscored ones last."""
+    import numpy as np
+
     scores = benchmark.settled()
     present = ~np.isnan(scores)
     totals = np.where(present, scores * benchmark.weights, 0.0).sum(axis=1)
@@ -211,20 +162,59 @@ def _pairs(options: McnemarOptions, models: tuple[str, ...], order: tuple[str, .
             yield from options.pairs
 
 
-def _adjusted(rows: Sequence[PairRow], options: McnemarOptions) -> Iterator[McnemarRow]:
-    """Add the adjusted p-value and the decision; an undefined comparison counts as p = 1 in its family."""
+def _by_evidence(p_values: Sequence[float | None]) -> list[int]:
+    """Return places by p-value, smallest first, equal ones in their order; those without one come last."""
+    return sorted(range(len(p_values)), key=lambda place: math.inf if (p := p_values[place]) is None else p)
+
+
+def _decisions(rows: Sequence[PairRow], options: McnemarOptions) -> list[tuple[float | None, bool | None]]:
+    """Return the adjusted p-value of each row and whether it is separated; an undefined comparison counts as p = 1 in its family."""
     from evalspec.statistics.multiplicity import holm
 
     raw = [row.p(options.test) for row in rows]
-    counted = [1.0 if p is None else p for p in raw]
-    adjusted = holm(counted) if options.correction == "holm" and rows else counted
-    for row, p, p_adjusted in zip(rows, raw, adjusted, strict=True):
-        found = dict(row)
-        if p is not None:
-            separated = bool(p_adjusted <= options.alpha)
-            excludes = row.low is not None and row.high is not None and (row.low > 0 or row.high < 0)
-            found |= {"p_adjusted": float(p_adjusted), "separated": separated, "disagrees": row.low is not None and excludes != separated}
-        yield McnemarRow.model_construct(**found)
+    if options.correction == "none" or not rows:
+        return [(None, None if p is None else p <= options.alpha) for p in raw]
+    adjusted = holm([1.0 if p is None else p for p in raw]).tolist()
+    return [(None, None) if p is None else (step, step <= options.alpha) for p, step in zip(raw, adjusted, strict=True)]
+
+
+def _full(row: PairRow, p_adjusted: float | None, separated: bool | None) -> McnemarRow:  # noqa: FBT001 - a decision, not a switch
+    excludes = row.low is not None and row.high is not None and (row.low > 0 or row.high < 0)
+    disagrees = separated is not None and row.low is not None and excludes != separated
+    return McnemarRow(**vars(row), p_adjusted=p_adjusted, separated=separated, disagrees=disagrees)
+
+
+def _brief(row: PairRow, test: Test, p_adjusted: float | None, separated: bool | None) -> BriefRow:  # noqa: FBT001 - the same
+    shared = {name: value for name, value in vars(row).items() if name in BRIEF}
+    return BriefRow(**shared | {"p_value": row.p(test), "p_adjusted": p_adjusted, "separated": separated})
+
+
+def _listed(rows: Sequence[PairRow], test: Test) -> frozenset[int]:
+    """Return the places of the rows that a report lists: of each benchmark those with the smallest p."""
+    taken: Counter[str] = Counter()
+    chosen = []
+    for place in _by_evidence([row.p(test) for row in rows]):
+        taken[rows[place].benchmark] += 1
+        if taken[rows[place].benchmark] <= MOST_LISTED:
+            chosen.append(place)
+    return frozenset(chosen)
+
+
+SOURCES = (MCNEMAR, MID_P, HOLM, TANGO, ODDS, PAIRED_MEANS, CLUSTERS, POOLS, RANDOM_FLIPS, SIMULTANEOUS)
+
+
+def sources_used(result: McnemarResult) -> tuple[str, ...]:
+    """Return the works behind the tests and the intervals of a result."""
+    counted = any(row.test == "mcnemar" for row in result.rows)
+    further = {
+        MID_P: counted,
+        ODDS: counted,
+        HOLM: result.correction == "holm" and result.family_size > 1,
+        RANDOM_FLIPS: any(row.p_error is not None for row in result.rows),
+        SIMULTANEOUS: result.critical_by == "max_t",
+    }
+    found = behind_pairs({row.test for row in result.rows} | {row.method for row in result.rows} | {row.method for row in result.others})
+    return used(SOURCES, found | {work for work, needed in further.items() if needed})
 
 
 ANALYSIS = Analysis(
@@ -233,6 +223,7 @@ ANALYSIS = Analysis(
     result=McnemarResult,
     compute=compute,
     metrics=("difference",),
+    pair_metrics=("difference",),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/mcnemar.html.j2",
@@ -240,15 +231,6 @@ ANALYSIS = Analysis(
     comparisons=comparisons,
     check_test=check_test,
     stricter=stricter,
-    sources=(
-        "McNemar (1947), Psychometrika 12(2), 153-157, doi:10.1007/BF02295996",
-        "Fagerland, Lydersen & Laake (2013), BMC Med. Res. Methodol. 13:91, doi:10.1186/1471-2288-13-91",
-        "Holm (1979), Scand. J. Statist. 6(2), 65-70",
-        "Tango (1998), Statist. Med. 17(8), 891-908",
-        "Fay (2010), The R Journal 2(1), 53-58 (odds ratio and its exact interval)",
-        "Miller (2024), arXiv:2411.00640 (means of question differences, repeats, clusters)",
-        "Bell & McCaffrey (2002), Survey Methodology 28(2), 169-181 (clusters)",
-        "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (sign flips)",
-        "Westfall & Young (1993), Resampling-Based Multiple Testing (simultaneous intervals)",
-    ),
+    sources=SOURCES,
+    sources_used=sources_used,
 )

@@ -1,8 +1,8 @@
 """Is a candidate no worse than a baseline by a margin, equivalent within it, or better?
 
-The margin, the error rate and the number of looks are declared before scoring. A missing answer counts against the candidate: wrong for it,
-right for the baseline. "Not significantly different" never passes: what passes is a bound that lies on the right side of the limit.
-Statistics are imported where they are used: scipy would double the start-up of verbs that compute nothing.
+The margin, the error rate and the number of looks are declared before scoring. A missing answer counts against the candidate: wrong for it, right
+for the baseline. "Not significantly different" never passes: what passes is a bound that lies on the right side of the limit. Statistics are
+imported where they are used: numpy and scipy would double the start-up of verbs that compute nothing.
 """
 
 from __future__ import annotations
@@ -10,25 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
 from evalspec.analyses.designs import design_of, weighted
 from evalspec.analyses.pairs import WEIGHTED
-from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.analyses.sources import CLUSTERS, PAIRED_MEANS, POOLS, TANGO, behind_pairs, used
+from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.study import Check, ModelId, Proportion
+from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context
 
 if TYPE_CHECKING:
-    from evalspec.statistics.one_sided import OneSided
+    from evalspec.artifacts.responses import BenchmarkResponses, Responses
+    from evalspec.statistics.settled import SettledDifference
 
 Hypothesis = Literal["noninferiority", "equivalence", "superiority"]
 Method = Literal["score", "exact", "e_value"]
 Outcome = Literal["shown", "open", "refuted"]
-Scores = NDArray[np.float64]
 TESTS = {"score": "score", "exact": "fay_lumbard", "e_value": "e_value"}
 INTERVALS = {"score": "tango", "exact": "fay_lumbard", "e_value": "e_value"}
 
@@ -212,90 +210,80 @@ def stricter(options: NoninferiorityOptions, divisor: int) -> NoninferiorityOpti
 
 
 def _row(benchmark: BenchmarkResponses, options: NoninferiorityOptions, alpha: float) -> NoninferiorityRow:
+    import numpy as np
+
+    from evalspec.statistics.one_sided import LimitTest
+    from evalspec.statistics.settled import settled_difference
+
     candidate, baseline = (benchmark.scores[benchmark.models.index(model)] for model in (options.candidate, options.baseline))
-    empty = NoninferiorityRow(
+    row = NoninferiorityRow(
         benchmark=benchmark.benchmark,
         n=len(benchmark.questions),
         candidate_missing=int(np.isnan(candidate).any(axis=1).sum()),
         baseline_missing=int(np.isnan(baseline).any(axis=1).sum()),
     )
-    worst, best = (_settled(candidate, baseline, value) for value in (0.0, 1.0))
-    binary = bool(np.all((worst == 0) | (worst == 1))) and not benchmark.clusters
-    reason = _why_undefined(benchmark, options, binary=binary)
+    reason = _why_undefined(benchmark, options)
     if reason:
-        return empty.model_copy(update={"undefined": reason})
+        return row.model_copy(update={"undefined": reason})
+    test = LimitTest(-(options.margin or 0.0), alpha, options.method, both=options.hypothesis == "equivalence")
     try:
-        low, high = (
-            (_counted(worst, options, alpha), _counted(best[::-1], options, alpha))
-            if binary
-            else (_averaged(worst, benchmark, options, alpha), _averaged(best[::-1], benchmark, options, alpha))
-        )
+        found = settled_difference(candidate, baseline, design_of(benchmark), test)
     except ValueError as error:
-        return empty.model_copy(update={"undefined": str(error)})
-    return empty.model_copy(update=_numbers(low, high, options) | (_counts(worst) if binary else {}))
+        return row.model_copy(update={"undefined": str(error)})
+    return row.model_copy(update=_numbers(found))
 
 
-def _settled(candidate: Scores, baseline: Scores, value: float) -> Scores:
-    """Return the scores (2, Q), averaged over repeats, with missing answers given `value` for the candidate and the opposite for the baseline."""
-    filled = (np.where(np.isnan(scores), given, scores).mean(axis=1) for scores, given in ((candidate, value), (baseline, 1.0 - value)))
-    return np.stack(list(filled))
-
-
-def _why_undefined(benchmark: BenchmarkResponses, options: NoninferiorityOptions, *, binary: bool) -> str | None:
+def _why_undefined(benchmark: BenchmarkResponses, options: NoninferiorityOptions) -> str | None:
     asked = len(benchmark.questions)
     if weighted(benchmark):
         return WEIGHTED
     if options.looks is not None and asked != options.looks.at[options.looks.this - 1]:
         planned = options.looks.at[options.looks.this - 1]
         return f"look {options.looks.this} is planned at {planned:,} questions, and this sample has {asked:,}"
-    if not binary and options.method != "score":
-        return f"method {options.method} counts right and wrong answers of independent questions; these scores are fractional or come in clusters"
     return None
 
 
-def _counted(scores: Scores, options: NoninferiorityOptions, alpha: float) -> OneSided:
-    from evalspec.statistics.differences import PairedCounts
-    from evalspec.statistics.one_sided import above
-
-    return above(PairedCounts.from_scores(*scores), -(options.margin or 0.0), alpha=alpha, method=options.method)
-
-
-def _averaged(scores: Scores, benchmark: BenchmarkResponses, options: NoninferiorityOptions, alpha: float) -> OneSided:
-    from evalspec.statistics.one_sided import mean_above
-
-    return mean_above(scores[0] - scores[1], design_of(benchmark), -(options.margin or 0.0), alpha=alpha)
-
-
-def _numbers(low: OneSided, high: OneSided, options: NoninferiorityOptions) -> dict[str, float | int | str | None]:
-    """Return what a row says; `high` is the same test seen from the baseline, missing answers settled the other way."""
-    limit, upper = -(options.margin or 0.0), -high.bound
-    both_sides = options.hypothesis == "equivalence"
-    shown = low.bound > limit and (not both_sides or upper < -limit)
-    refuted = upper <= limit or (both_sides and low.bound >= -limit)
-    e_values = (low.log10_e, high.log10_e) if both_sides else (low.log10_e,)
+def _numbers(found: SettledDifference) -> dict[str, float | int | str | None]:
+    counts = found.counts
     return {
-        "difference": low.difference,
-        "low": low.bound,
-        "high": upper,
-        "interval": INTERVALS.get(low.method, low.method),
-        "p_value": max(low.p_value, high.p_value) if both_sides else low.p_value,
-        "log10_e": None if low.log10_e is None else min(value for value in e_values if value is not None),
-        "clusters": low.clusters,
-        "caution": low.caution,
-        "outcome": "shown" if shown else "refuted" if refuted else "open",
+        "both": counts.both if counts else None,
+        "only_candidate": counts.only_first if counts else None,
+        "only_baseline": counts.only_second if counts else None,
+        "neither": counts.neither if counts else None,
+        "clusters": found.clusters,
+        "difference": found.difference,
+        "low": found.low,
+        "high": found.high,
+        "interval": INTERVALS.get(found.method, found.method),
+        "p_value": found.p_value,
+        "log10_e": found.log10_e,
+        "outcome": found.outcome,
+        "caution": found.caution,
     }
 
 
-def _counts(scores: Scores) -> dict[str, int]:
-    from evalspec.statistics.differences import PairedCounts
+SCORE = "Nam (1997), Biometrics 53(4), 1422-1430, doi:10.2307/2533508"
+EQUIVALENCE = "Liu, Hsueh, Hsieh & Chen (2002), Stat. Med. 21(2), 231-245, doi:10.1002/sim.1012 (equivalence, score against Wald)"
+EXACT = "Fay & Lumbard (2021), Stat. Med. 40(5), 1147-1159, doi:10.1002/sim.8829"
+PLANNED_LOOKS = "Lan & DeMets (1983), Biometrika 70(3), 659-663, doi:10.1093/biomet/70.3.659 (looks)"
+BETTING = "Waudby-Smith & Ramdas (2024), J. R. Stat. Soc. B 86(1), 1-27, arXiv:2010.09686 (tests by betting)"
+E_VALUES = "Grünwald, de Heide & Koolen (2024), J. R. Stat. Soc. B 86(5), 1091-1128, arXiv:1906.07801 (e-values)"
+SOURCES = (TANGO, SCORE, EQUIVALENCE, EXACT, PAIRED_MEANS, CLUSTERS, POOLS, PLANNED_LOOKS, BETTING, E_VALUES)
 
-    counts = PairedCounts.from_scores(*scores)
-    return {
-        "both": counts.both,
-        "only_candidate": counts.only_first,
-        "only_baseline": counts.only_second,
-        "neither": counts.neither,
+
+def sources_used(result: NoninferiorityResult) -> tuple[str, ...]:
+    """Return the works behind the bounds of a result."""
+    intervals = {row.interval for row in result.rows}
+    counted = "tango" in intervals
+    further = {
+        SCORE: counted,
+        EQUIVALENCE: counted and result.hypothesis == "equivalence",
+        EXACT: "fay_lumbard" in intervals,
+        PLANNED_LOOKS: result.looks is not None,
+        BETTING: "e_value" in intervals,
+        E_VALUES: "e_value" in intervals,
     }
+    return used(SOURCES, behind_pairs(intervals) | {work for work, needed in further.items() if needed})
 
 
 ANALYSIS = Analysis(
@@ -304,6 +292,7 @@ ANALYSIS = Analysis(
     result=NoninferiorityResult,
     compute=compute,
     metrics=("difference",),
+    pair_metrics=("difference",),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/noninferiority.html.j2",
@@ -312,13 +301,6 @@ ANALYSIS = Analysis(
     comparisons=comparisons,
     check_test=check_test,
     stricter=stricter,
-    sources=(
-        "Tango (1998), Statist. Med. 17(8), 891-908",
-        "Nam (1997), Biometrics 53(4), 1422-1430, doi:10.2307/2533508",
-        "Liu, Hsueh, Hsieh & Chen (2002), Statist. Med. 21(2), 231-245, doi:10.1002/sim.1012 (equivalence, score against Wald)",
-        "Fay & Lumbard (2021), Statist. Med. 40(5), 1147-1159, doi:10.1002/sim.8829",
-        "Lan & DeMets (1983), Biometrika 70(3), 659-663, doi:10.1093/biomet/70.3.659 (looks)",
-        "Waudby-Smith & Ramdas (2024), J. R. Stat. Soc. B 86(1), 1-27, arXiv:2010.09686 (tests by betting)",
-        "Grünwald, de Heide & Koolen (2024), J. R. Stat. Soc. B 86(5), 1091-1128, arXiv:1906.07801 (e-values)",
-    ),
+    sources=SOURCES,
+    sources_used=sources_used,
 )

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evalspec.analyses.designs import design_of, weighted
 from evalspec.artifacts.base import Artifact, Identifier
-from evalspec.artifacts.responses import BenchmarkResponses
 from evalspec.protocols import Context
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from evalspec.artifacts.responses import BenchmarkResponses
     from evalspec.statistics.designs import Design
     from evalspec.statistics.paired_designs import DesignDifference
     from evalspec.statistics.paired_tables import PairedTables
@@ -84,6 +84,8 @@ def compare_pairs(
     benchmark: BenchmarkResponses, pairs: Sequence[Pair], context: Context, *, level: float, part: Part | None = None
 ) -> tuple[PairRow, ...]:
     """Return a row per pair, in their order; each pair is compared on the questions that both of its models have a score for."""
+    import numpy as np
+
     from evalspec.statistics.paired_tables import paired_tables
 
     if weighted(benchmark) and part is None:
@@ -108,6 +110,8 @@ def compare_pairs(
 
 def _counted(tables: PairedTables, design: Design, level: float) -> Iterator[dict[str, float | str | None]]:
     """Test comparisons of 0/1 scores all at once, and give the numbers of each one's row."""
+    import numpy as np
+
     from evalspec.statistics.all_pairs import compare_tables
     from evalspec.statistics.odds_ratios import odds_ratio_limits
 
@@ -161,6 +165,8 @@ def _in_pool(tables: PairedTables, place: int, design: Design, level: float) -> 
 
 
 def _by_means(row: PairRow, first: NDArray[np.float64], second: NDArray[np.float64], design: Design, context: Context, level: float) -> PairRow:
+    import numpy as np
+
     from evalspec.statistics.paired_designs import design_difference
 
     common = ~np.isnan(first) & ~np.isnan(second)
@@ -193,6 +199,8 @@ def _numbers(found: DesignDifference) -> dict[str, float | str | None]:
 
 def macro_difference(benchmark: BenchmarkResponses, pair: Pair, context: Context, *, level: float) -> PairRow:
     """Return the pair's difference with every subject counting the same: the mean of the differences within subjects."""
+    import numpy as np
+
     scores = benchmark.settled()
     first, second = (scores[benchmark.models.index(model)] for model in pair)
     row = PairRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=int(np.sum(~np.isnan(first) & ~np.isnan(second))))
@@ -224,6 +232,8 @@ def simultaneous(benchmarks: Sequence[BenchmarkResponses], pairs: Mapping[str, S
     The largest of the correlated statistics is drawn (max-T) where every model compared has a score on every question; Bonferroni's bound, which
     needs nothing of the kind, stands in where scores are missing.
     """
+    import numpy as np
+
     from evalspec.statistics.max_t import family_critical_value, pair_statistics
     from evalspec.statistics.multiplicity import bonferroni_critical_value
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from evalspec.analyses.designs import subject_labels, weighted
+from evalspec.analyses.designs import CHOSEN, subject_labels, weighted
 from evalspec.artifacts.base import Artifact, Identifier
-from evalspec.artifacts.responses import BenchmarkResponses
 
 if TYPE_CHECKING:
+    from evalspec.artifacts.responses import BenchmarkResponses
     from evalspec.statistics.differences import PairedCounts
     from evalspec.statistics.response_patterns import ResponsePatterns
 
@@ -52,6 +50,8 @@ def drawable(benchmark: BenchmarkResponses) -> Drawable:
     Subjects keep their share of the questions where the study declares them as strata and their numbers were fixed beforehand, and where a
     weighted sample cannot be read without them.
     """
+    import numpy as np
+
     from evalspec.statistics.differences import PairedCounts
     from evalspec.statistics.response_patterns import ResponsePatterns
 
@@ -59,6 +59,8 @@ def drawable(benchmark: BenchmarkResponses) -> Drawable:
         raise ValueError(ONE_MODEL)
     if benchmark.clusters:
         raise ValueError(CLUSTERED)
+    if benchmark.sample == "chosen":
+        raise ValueError(CHOSEN)
     scores = benchmark.settled()
     complete = ~np.isnan(scores).any(axis=0)
     if not complete.any():

@@ -1,9 +1,9 @@
 """Which differences could this sample show, and how many questions would another one need?
 
-The smallest detectable difference follows from the number of questions and from how often two models disagree, which is observed here and
-printed as observed. Power is never computed at an observed difference: that says nothing which the p-value does not say. Questions needed
-are stated for a difference and a discordance that the study declares. Statistics are imported where they are used: scipy would double the
-start-up of verbs that compute nothing.
+The smallest detectable difference follows from the number of questions and from how often two models disagree, which is observed here and printed as
+observed. Power is never computed at an observed difference: that says nothing which the p-value does not say. Questions needed are stated for a
+difference and a discordance that the study declares. Statistics are imported where they are used: numpy and scipy would double the start-up of verbs
+that compute nothing.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from evalspec.analyses.designs import weighted
-from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.analyses.sources import WILSON
+from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
+from evalspec.artifacts.columns import Rows
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.study import ModelId, Proportion
 from evalspec.protocols import Analysis, Axes, Context, Point
 
 if TYPE_CHECKING:
+    from evalspec.artifacts.responses import BenchmarkResponses, Responses
     from evalspec.statistics.planned_tests import PlannedTest
 
 LEVEL = 0.95
@@ -108,7 +108,7 @@ class PowerResult(Artifact):
     level: float
     difference: float | None
     discordance: float | None
-    rows: tuple[PowerRow, ...]
+    rows: Rows[PowerRow]
     plans: tuple[PlanRow, ...]
     curve: tuple[CurvePoint, ...]
 
@@ -164,7 +164,7 @@ def plot(result: PowerResult, axes: Axes) -> None:
     axes.across("questions", logarithmic=True)
     for discordance in dict.fromkeys(point.discordance for point in result.curve):
         points = [Point(point.n, point.detectable) for point in result.curve if point.discordance == discordance and point.detectable is not None]
-        axes.curve(f"{discordance:.0%} discordant", points)
+        axes.curve(f"{discordance * 100:.3g} % discordant", points)
     if result.difference is not None:
         axes.reference(result.difference, "declared")
 
@@ -177,6 +177,8 @@ def _pairs(models: tuple[str, ...], baseline: str | None) -> Iterator[tuple[str,
 
 
 def _rows(benchmark: BenchmarkResponses, pairs: tuple[tuple[str, str], ...], test: PlannedTest, power: float) -> Iterator[PowerRow]:
+    import numpy as np
+
     from evalspec.statistics.paired_tables import paired_tables
 
     scores = benchmark.settled()
@@ -229,21 +231,33 @@ def _curve(responses: Responses, options: PowerOptions, test: PlannedTest) -> It
             yield CurvePoint(n=questions, discordance=discordance, detectable=found.difference)
 
 
+DISCORDANCE = f"{WILSON} (interval of the discordance)"
+SOURCES = (
+    "Duffy (1984), Biometrics 40(4), 1005-1015, doi:10.2307/2531151 (exact power)",
+    DISCORDANCE,
+    "Hoenig & Heisey (2001), Am. Stat. 55(1), 19-24, doi:10.1198/000313001300339897 (why not at the observed difference)",
+    "Miller (2024), arXiv:2411.00640 (section 5, detectable effects in evaluations)",
+)
+
+
+def sources_used(result: PowerResult) -> tuple[str, ...]:
+    """Return the works behind a result; an interval of the discordance there is only where a pair can be planned for."""
+    planned = any(row.low is not None for row in result.rows)
+    return tuple(work for work in SOURCES if planned or work != DISCORDANCE)
+
+
 ANALYSIS = Analysis(
     kind="power",
     options=PowerOptions,
     result=PowerResult,
     compute=compute,
     metrics=("detectable_difference",),
+    pair_metrics=("detectable_difference",),
     estimates=estimates,
     tolerance=1e-6,
     template="analyses/power.html.j2",
     plot=plot,
     least_models=2,
-    sources=(
-        "Duffy (1984), Biometrics 40(4), 1005-1015, doi:10.2307/2531151 (exact power)",
-        "Connor (1987), Biometrics 43(1), 207-211, doi:10.2307/2531961",
-        "Hoenig & Heisey (2001), The American Statistician 55(1), 19-24, doi:10.1198/000313001300339897 (why not at the observed difference)",
-        "Miller (2024), arXiv:2411.00640 (section 5, detectable effects in evaluations)",
-    ),
+    sources=SOURCES,
+    sources_used=sources_used,
 )

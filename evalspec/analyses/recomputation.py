@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeGuard
@@ -16,6 +17,10 @@ ABSOLUTE_FLOOR = 1e-12
 """Differences below this are rounding around zero, whatever the relative tolerance."""
 
 
+MOST_SHOWN = 50
+LONGEST_SHOWN = 200
+
+
 @dataclass(frozen=True, slots=True)
 class Divergence:
     """A recorded value that the responses do not give back; `path` is a JSON pointer into `file`."""
@@ -26,10 +31,9 @@ class Divergence:
     recomputed: JsonValue
 
     def __str__(self) -> str:
-        if _is_real(self.recorded) and _is_real(self.recomputed):
-            by = abs(float(self.recorded) - float(self.recomputed))
-            return f"differs by {by:.3g} at {self.file}{self.path}: recorded {self.recorded!r}, recomputed {self.recomputed!r}"
-        return f"differs at {self.file}{self.path}: recorded {self.recorded!r}, recomputed {self.recomputed!r}"
+        gap = _gap(self.recorded, self.recomputed)
+        by = "" if gap is None else f" by {gap:.3g}"
+        return f"differs{by} at {self.file}{self.path}: recorded {_shown(self.recorded)}, recomputed {_shown(self.recomputed)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,20 @@ class Recomputation:
     state: Literal["recomputed", "differs", "not_recomputable"]
     divergences: tuple[Divergence, ...] = ()
     why: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of `verify --recompute` on content that is intact: 0 recomputed, 1 something differs, 3 it could not be done."""
+        return {"recomputed": 0, "differs": 1, "not_recomputable": 3}[self.state]
+
+    def describe(self) -> str:
+        """Return what came of it, for people."""
+        if self.state == "differs":
+            more = len(self.divergences) - MOST_SHOWN
+            return "\n".join([*map(str, self.divergences[:MOST_SHOWN]), *([f"and {more} more places"] if more > 0 else [])])
+        return (
+            "recomputed: findings and verdict follow from the recorded responses" if self.state == "recomputed" else f"not recomputable: {self.why}"
+        )
 
 
 def compare(recorded: tuple[Findings, Verdict], recomputed: tuple[Findings, Verdict], catalogue: Catalogue) -> Recomputation:
@@ -51,7 +69,7 @@ def compare(recorded: tuple[Findings, Verdict], recomputed: tuple[Findings, Verd
 
 
 def _between_findings(recorded: Findings, recomputed: Findings, catalogue: Catalogue) -> Iterator[Divergence]:
-    old, new = json.loads(recorded.to_json()), json.loads(recomputed.to_json())
+    old, new = recorded.model_dump(mode="json", by_alias=True), recomputed.model_dump(mode="json", by_alias=True)
     old_parts, new_parts = old.pop("findings"), new.pop("findings")
     yield from _differences("findings.json", "", old, new, 1e-9)
     if len(old_parts) != len(new_parts):
@@ -64,9 +82,7 @@ def _between_findings(recorded: Findings, recomputed: Findings, catalogue: Catal
 
 def _without_parent(verdict: Verdict) -> dict[str, JsonValue]:
     """Leave out the digest of the findings, whose last bits may differ on another machine; the findings themselves are compared."""
-    content: dict[str, JsonValue] = json.loads(verdict.to_json())
-    content.pop("findings_sha256")
-    return content
+    return verdict.model_dump(mode="json", by_alias=True, exclude={"findings_sha256"})
 
 
 def _loosest(findings: Findings, catalogue: Catalogue) -> float:
@@ -79,22 +95,47 @@ def _differences(file: str, path: str, old: JsonValue, new: JsonValue, tolerance
             if key in old and key in new:
                 yield from _differences(file, f"{path}/{key}", old[key], new[key], tolerance)
             else:
-                yield Divergence(file, f"{path}/{key}", old.get(key), new.get(key))
+                yield Divergence(file, f"{path}/{key}", _shortened(old.get(key, "absent")), _shortened(new.get(key, "absent")))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        if _alike(old, new):
+            return
         for index, pair in enumerate(zip(old, new, strict=True)):
             yield from _differences(file, f"{path}/{index}", *pair, tolerance)
     elif not _same(old, new, tolerance):
         yield Divergence(file, path, _shortened(old), _shortened(new))
 
 
+def _alike(old: list[JsonValue], new: list[JsonValue]) -> bool:
+    """Return whether two columns of numbers, texts and truth values are equal, in type too: fast, for there can be hundreds of thousands."""
+    kinds = set(map(type, old))
+    return kinds.isdisjoint({list, dict}) and all(map(operator.is_, map(type, old), map(type, new))) and old == new
+
+
 def _same(old: JsonValue, new: JsonValue, tolerance: float) -> bool:
-    if _is_real(old) and _is_real(new) and (isinstance(old, float) or isinstance(new, float)):
-        return abs(float(old) - float(new)) <= max(ABSOLUTE_FLOOR, tolerance * max(abs(float(old)), abs(float(new))))
+    gap = _gap(old, new) if isinstance(old, float) or isinstance(new, float) else None
+    if gap is not None and _is_real(old) and _is_real(new):
+        return gap <= max(ABSOLUTE_FLOOR, tolerance * max(abs(float(old)), abs(float(new))))
     return type(old) is type(new) and old == new
+
+
+def _gap(first: JsonValue, second: JsonValue) -> float | None:
+    """Return how far two numbers lie apart; None where one is no finite number, as in a file that can say anything."""
+    if not _is_real(first) or not _is_real(second):
+        return None
+    try:
+        gap = abs(float(first) - float(second))
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
+    return gap if math.isfinite(gap) else None
 
 
 def _is_real(value: JsonValue) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(value: JsonValue) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def _shortened(value: JsonValue) -> JsonValue:

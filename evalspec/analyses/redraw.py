@@ -1,12 +1,13 @@
 """How stable is the ranking: would the first model stay first, and the first few keep their order, on a benchmark of another size?
 
-Questions are drawn again from those at hand, whole rows of answers at a time, so that models stay paired. The frequencies describe how a ranking
-by score behaves; they are no confidence in it, and no threshold can rest on them. Statistics are imported where they are used: scipy would double
-the start-up of verbs that compute nothing.
+Questions are drawn again from those at hand, whole rows of answers at a time, so that models stay paired. The frequencies describe how a ranking by
+score behaves; they are no confidence in it, and no threshold can rest on them. Statistics are imported where they are used: numpy and scipy would
+double the start-up of verbs that compute nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
@@ -15,10 +16,10 @@ from pydantic import Field, PositiveInt, model_validator
 from evalspec.analyses.pools import Drawable, Pool, drawable
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.responses import Responses
 from evalspec.protocols import Analysis, Axes, Context, Point
 
 if TYPE_CHECKING:
+    from evalspec.artifacts.responses import Responses
     from evalspec.statistics.rankings import RedrawnRanking
 
 GRID = (30, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
@@ -74,13 +75,17 @@ class RedrawRow(Artifact):
 
 
 class RedrawResult(Artifact):
-    """Every size of every benchmark; `top` is the number of models asked for, of which a benchmark may have fewer."""
+    """Every size of every benchmark; `top` is the number of models asked for, of which a benchmark may have fewer.
+
+    `largest_error` is the largest Monte Carlo standard error of a model's share of first places.
+    """
 
     replacement: Literal["with", "without"]
     draws: int
     top: int
     level: float
     shown_from: float
+    largest_error: float
     pools: tuple[Pool, ...]
     rows: tuple[RedrawRow, ...]
 
@@ -103,6 +108,7 @@ def compute(responses: Responses, options: RedrawOptions, context: Context) -> R
         top=options.top,
         level=LEVEL,
         shown_from=SHOWN_FROM,
+        largest_error=max((math.sqrt(share * (1.0 - share) / options.draws) for row in rows for share in row.first), default=0.0),
         pools=tuple(pools),
         rows=tuple(rows),
     )
@@ -117,7 +123,7 @@ def plot(result: RedrawResult, axes: Axes) -> None:
     """Draw both frequencies over the number of questions, a panel per benchmark."""
     axes.caption(
         "How often the model with the highest score stays first, and the first few keep their order, by number of questions drawn; "
-        f"bands are {result.level:.0%} Monte Carlo intervals."
+        f"bands are {result.level * 100:g} % Monte Carlo intervals."
     )
     axes.scale("frequency in redraws", span=(0.0, 1.0))
     axes.across("questions in a draw", logarithmic=True)
@@ -187,6 +193,24 @@ def _frequency(value: float, ranking: RedrawnRanking) -> Frequency:
     return Frequency(value=value, error=ranking.standard_error(value), low=limits.low, high=limits.high)
 
 
+SMALLER = "Politis & Romano (1994), Ann. Stat. 22, 2031-2050, doi:10.1214/aos/1176325770 (subsampling)"
+AGAIN = "Bickel, Götze & van Zwet (1997), Stat. Sinica 7, 1-31 (drawing fewer questions than there are)"
+SOURCES = (
+    AGAIN,
+    SMALLER,
+    "Hall & Miller (2009), Ann. Stat. 37, 3929-3959, doi:10.1214/09-AOS699 (what redrawn rankings cannot show)",
+    "Xie, Singh & Zhang (2009), J. Am. Stat. Assoc. 104, 775-788, doi:10.1198/jasa.2009.0142 (ranks under near ties)",
+    "Hoeffding (1963), J. Am. Stat. Assoc. 58, 13-30, doi:10.1080/01621459.1963.10500830 (models left out of a draw)",
+)
+
+
+def sources_used(result: RedrawResult) -> tuple[str, ...]:
+    """Return the works behind a result, nothing where nothing could be drawn."""
+    if not any(row.top_stays for row in result.rows):
+        return ()
+    return tuple(work for work in SOURCES if work != (SMALLER if result.replacement == "with" else AGAIN))
+
+
 ANALYSIS = Analysis(
     kind="redraw",
     options=RedrawOptions,
@@ -198,11 +222,6 @@ ANALYSIS = Analysis(
     template="analyses/redraw.html.j2",
     plot=plot,
     least_models=2,
-    sources=(
-        "Bickel, Gotze & van Zwet (1997), Statistica Sinica 7, 1-31 (drawing fewer questions than there are)",
-        "Politis & Romano (1994), Ann. Statist. 22, 2031-2050, doi:10.1214/aos/1176325770 (subsampling)",
-        "Hall & Miller (2009), Ann. Statist. 37, 3929-3959, doi:10.1214/09-AOS699 (what redrawn rankings cannot show)",
-        "Xie, Singh & Zhang (2009), J. Amer. Statist. Assoc. 104, 775-788, doi:10.1198/jasa.2009.0142 (ranks under near ties)",
-        "Hoeffding (1963), J. Amer. Statist. Assoc. 58, 13-30, doi:10.1080/01621459.1963.10500830 (models left out of a draw)",
-    ),
+    sources=SOURCES,
+    sources_used=sources_used,
 )

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 from pydantic import Field
 
 from evalspec.analyses.designs import design_of
 from evalspec.analyses.pairs import Pair, PairRow, compare_pairs, macro_difference
 from evalspec.analyses.variants import DIRECTED, Case, CaseId, Gaps, Sides, cases_of, gaps_of, varied
-from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.study import Check, ModelId, Proportion
+from evalspec.artifacts.thresholds import Check
 from evalspec.artifacts.verdict import Outcome
 from evalspec.protocols import Analysis, Axes, Context
+
+if TYPE_CHECKING:
+    from evalspec.artifacts.responses import BenchmarkResponses, Responses
 
 NO_ANSWERS = "no question has a score"
 MOST_DRAWN = 100
@@ -183,6 +184,8 @@ def _accuracies(given: _Given, options: SensitivityOptions) -> Iterator[Accuracy
 
 
 def _accuracy(given: _Given, options: SensitivityOptions, model: str, case: CaseId) -> AccuracyRow:
+    import numpy as np
+
     from evalspec.statistics.accuracies import accuracy
 
     against = Sides.against(model)
@@ -250,18 +253,27 @@ def _with(responses: Responses, changed: BenchmarkResponses) -> Responses:
     return replace(responses, benchmarks=benchmarks)
 
 
+MISSING = "Little & Rubin (2019), Statistical Analysis with Missing Data, 3rd ed., chapters 3 and 15"
+FLAGGED = "Gema et al. (2024), arXiv:2406.04127 (label errors of a benchmark, and what they do to a ranking)"
+
+
+def sources_used(result: SensitivityResult) -> tuple[str, ...]:
+    """Return the works behind the rules that were varied."""
+    varied = {row.case for row in result.cases}
+    return tuple(work for work, case in ((MISSING, "missing_wrong"), (FLAGGED, "without_flagged")) if case in varied)
+
+
 ANALYSIS = Analysis(
     kind="sensitivity",
     options=SensitivityOptions,
     result=SensitivityResult,
     compute=compute,
     metrics=("lowest_accuracy", "highest_accuracy", "lowest_difference", "highest_difference"),
+    pair_metrics=("lowest_difference", "highest_difference"),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/sensitivity.html.j2",
     plot=plot,
-    sources=(
-        "Little & Rubin (2019), Statistical Analysis with Missing Data, 3rd ed., chapters 3 and 15",
-        "Gema et al. (2024), arXiv:2406.04127 (label errors of a benchmark, and what they do to a ranking)",
-    ),
+    sources=(MISSING, FLAGGED),
+    sources_used=sources_used,
 )

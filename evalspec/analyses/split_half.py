@@ -1,12 +1,13 @@
 """How much of a winner's lead is left on questions that did not choose it?
 
-Questions are split at random into halves, again and again: one half chooses the winner, the other shows its lead over the runner-up of the half
-that chose. Splits describe this set of questions; no threshold can rest on them. Statistics are imported where they are used: scipy would double
-the start-up of verbs that compute nothing.
+Questions are split at random into halves, again and again: one half chooses the winner, the other shows its lead over the runner-up of the half that
+chose. Splits describe this set of questions; no threshold can rest on them. Statistics are imported where they are used: numpy and scipy would
+double the start-up of verbs that compute nothing.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -14,16 +15,18 @@ from pydantic import Field
 from evalspec.analyses.pools import Drawable, Pool, drawable
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.protocols import Analysis, Axes, Context
 
 if TYPE_CHECKING:
+    from evalspec.artifacts.responses import BenchmarkResponses, Responses
     from evalspec.statistics.differences import PairedCounts
+    from evalspec.statistics.rankings import SimulatedHalves
 
 LEVEL = 0.95
 SHOWN_FROM = 0.01
 TOO_FEW = "a half of the questions needs at least one question, of every subject where subjects are strata"
 NO_LEAD = "the half that chooses shows no lead on average"
+SMALL_LEAD = "the lead on the half that chooses is less than one question on average, too little to take a share of"
 
 
 class SplitHalfOptions(Artifact):
@@ -71,11 +74,12 @@ class SplitHalfRow(Artifact):
 
 
 class SplitHalfResult(Artifact):
-    """Every benchmark that can be split."""
+    """Every benchmark that can be split; `largest_error` is the largest Monte Carlo standard error of a model's share of wins."""
 
     draws: int
     level: float
     shown_from: float
+    largest_error: float
     pools: tuple[Pool, ...]
     rows: tuple[SplitHalfRow, ...]
 
@@ -92,7 +96,8 @@ def compute(responses: Responses, options: SplitHalfOptions, context: Context) -
             continue
         pools.append(found.pool)
         rows.append(_row(found, options, context))
-    return SplitHalfResult(draws=options.draws, level=LEVEL, shown_from=SHOWN_FROM, pools=tuple(pools), rows=tuple(rows))
+    largest = max((math.sqrt(share * (1.0 - share) / options.draws) for row in rows for share in row.wins), default=0.0)
+    return SplitHalfResult(draws=options.draws, level=LEVEL, shown_from=SHOWN_FROM, largest_error=largest, pools=tuple(pools), rows=tuple(rows))
 
 
 def estimates(_result: SplitHalfResult) -> tuple[Estimate, ...]:
@@ -104,7 +109,7 @@ def plot(result: SplitHalfResult, axes: Axes) -> None:
     """Draw the lead on the half that chose and on the other, by benchmark."""
     axes.caption(
         "Mean lead of the winner over the runner-up, on the half that chose them and on the other half; "
-        f"bars are {result.level:.0%} Monte Carlo intervals of the simulation."
+        f"bars are {result.level * 100:g} % Monte Carlo intervals of the simulation."
     )
     axes.scale("lead over the runner-up")
     axes.reference(0.0, "no lead")
@@ -133,9 +138,9 @@ def _row(found: Drawable, options: SplitHalfOptions, context: Context) -> SplitH
         same_winner=Simulated(value=halves.same_winner, error=halves.same_winner_error, low=limits.low, high=limits.high),
         lead_selected=_mean(halves.lead_selected, halves.lead_selected_error),
         lead_held_out=_mean(halves.lead_held_out, halves.lead_held_out_error),
-        shrinkage=_mean(halves.shrinkage, halves.shrinkage_error),
+        shrinkage=_shrinkage(halves, chosen_on),
         wins=halves.wins,
-        exact=None if found.leaders is None else _exact(found.leaders),
+        exact=None if found.leaders is None else _exact(found.leaders, chosen_on),
     )
 
 
@@ -148,18 +153,35 @@ def _mean(value: float | None, error: float | None) -> Simulated:
     return Simulated(value=value, error=error, low=value - reach, high=value + reach)
 
 
-def _exact(leaders: PairedCounts) -> ExactHalves:
+def _shrinkage(halves: SimulatedHalves, chosen_on: int) -> Simulated:
+    if halves.shrinkage is not None and halves.lead_selected * chosen_on < 1.0:
+        return Simulated(value=None, undefined=SMALL_LEAD)
+    return _mean(halves.shrinkage, halves.shrinkage_error)
+
+
+def _exact(leaders: PairedCounts, chosen_on: int) -> ExactHalves:
     from evalspec.statistics.redraws import split_halves
 
     halves = split_halves(leaders)
-    shrinkage = 1.0 - halves.lead_held_out / halves.lead_selected if halves.lead_selected > 0.0 else None
+    shrinkage = 1.0 - halves.lead_held_out / halves.lead_selected if halves.lead_selected * chosen_on >= 1.0 else None
     return ExactHalves(
         same_winner=halves.same_winner,
         lead_selected=halves.lead_selected,
         lead_held_out=halves.lead_held_out,
         shrinkage=shrinkage,
-        undefined=NO_LEAD if shrinkage is None else None,
+        undefined=None if shrinkage is not None else SMALL_LEAD if halves.lead_selected > 0.0 else NO_LEAD,
     )
+
+
+SOURCES = (
+    "Andrews, Kitagawa & McCloskey (2024), Q. J. Econ. 139, 305-358, doi:10.1093/qje/qjad043 (the winner's curse)",
+    "Politis & Romano (1994), Ann. Stat. 22, 2031-2050, doi:10.1214/aos/1176325770 (subsampling)",
+)
+
+
+def sources_used(result: SplitHalfResult) -> tuple[str, ...]:
+    """Return the works behind a result, nothing where nothing could be split."""
+    return SOURCES if result.rows else ()
 
 
 ANALYSIS = Analysis(
@@ -173,8 +195,6 @@ ANALYSIS = Analysis(
     template="analyses/split_half.html.j2",
     plot=plot,
     least_models=2,
-    sources=(
-        "Andrews, Kitagawa & McCloskey (2024), Q. J. Econ. 139, 305-358, doi:10.1093/qje/qjad043 (the winner's curse)",
-        "Politis & Romano (1994), Ann. Statist. 22, 2031-2050, doi:10.1214/aos/1176325770 (subsampling)",
-    ),
+    sources=SOURCES,
+    sources_used=sources_used,
 )

@@ -10,19 +10,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from evalspec.analyses.designs import design_of, subject_design, subject_labels
 from evalspec.analyses.pairs import NO_COMMON, Part, compare_pairs
-from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.analyses.sources import HOLM, INTERVALS, MCNEMAR, PAIRED_MEANS, TANGO, behind_intervals, behind_pairs, used
+from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.study import ModelId, Proportion
 from evalspec.protocols import Analysis, Axes, Context
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from evalspec.artifacts.responses import BenchmarkResponses, Responses
     from evalspec.statistics.accuracies import Accuracy
     from evalspec.statistics.designs import Design
 
@@ -181,6 +182,8 @@ def _pair_row(benchmark: BenchmarkResponses, options: SubgroupsOptions, subject:
 
 
 def _model_row(benchmark: BenchmarkResponses, options: SubgroupsOptions, subject: str, part: Part) -> SubgroupRow:
+    import numpy as np
+
     from evalspec.statistics.accuracies import accuracy
 
     scores = benchmark.settled()[benchmark.models.index(options.model)]
@@ -189,7 +192,7 @@ def _model_row(benchmark: BenchmarkResponses, options: SubgroupsOptions, subject
     if not present.any():
         return row.model_copy(update={"undefined": NO_ANSWERS})
     try:
-        found = accuracy(scores[present], part.design.kept(present), limits=options.method, level=options.level)
+        found = accuracy(scores[present], part.design.kept(present), method=options.method, level=options.level)
     except ValueError as error:
         return row.model_copy(update={"undefined": str(error)})
     measured = {"value": found.mean, "method": found.method, "caution": found.caution}
@@ -199,6 +202,8 @@ def _model_row(benchmark: BenchmarkResponses, options: SubgroupsOptions, subject
 
 def _against_others(benchmark: BenchmarkResponses, scores: NDArray[np.float64], part: Part, found: Accuracy) -> dict[str, float | str | int | None]:
     """Hold one subject against all others: Fisher's test of right and wrong answers, Welch's test of means otherwise."""
+    import numpy as np
+
     from evalspec.statistics.accuracies import accuracy
     from evalspec.statistics.designs import design_mean, separate_means_test
     from evalspec.statistics.unpaired import TwoSamples, fisher_exact
@@ -236,6 +241,8 @@ def _adjusted(rows: list[SubgroupRow], options: SubgroupsOptions) -> Iterator[Su
 
 
 def _heterogeneity(benchmark: BenchmarkResponses, options: SubgroupsOptions, context: Context) -> Heterogeneity:
+    import numpy as np
+
     from evalspec.statistics.permutations import reshuffle_groups
 
     scores, labels = benchmark.settled(), subject_labels(benchmark)
@@ -252,22 +259,37 @@ def _heterogeneity(benchmark: BenchmarkResponses, options: SubgroupsOptions, con
     return row.model_copy(update={"p_value": found.p_value, "p_error": found.standard_error})
 
 
+FISHER = "Fisher (1935), J. R. Stat. Soc. 98(1), 39-82, doi:10.2307/2342435"
+WELCH = "Welch (1947), Biometrika 34(1-2), 28-35, doi:10.1093/biomet/34.1-2.28"
+RESHUFFLED = "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (reshuffled labels)"
+SOURCES = (FISHER, WELCH, MCNEMAR, HOLM, TANGO, PAIRED_MEANS, *INTERVALS, RESHUFFLED)
+
+
+def sources_used(result: SubgroupsResult) -> tuple[str, ...]:
+    """Return the works behind the tests and the intervals of a result."""
+    tests, methods = {row.test for row in result.rows}, {row.method for row in result.rows}
+    further = {
+        FISHER: "fisher" in tests,
+        WELCH: "welch" in tests,
+        HOLM: result.correction == "holm" and result.family_size > 1,
+        RESHUFFLED: any(row.p_value is not None for row in result.heterogeneity),
+    }
+    named = {"mcnemar" if test and test.startswith("mcnemar") else test for test in tests}
+    found = behind_intervals(methods) if result.baseline is None else behind_pairs(named | methods)
+    return used(SOURCES, found | {work for work, needed in further.items() if needed})
+
+
 ANALYSIS = Analysis(
     kind="subgroups",
     options=SubgroupsOptions,
     result=SubgroupsResult,
     compute=compute,
     metrics=("accuracy", "difference"),
+    pair_metrics=("difference",),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/subgroups.html.j2",
     plot=plot,
-    sources=(
-        "Fisher (1935), J. R. Stat. Soc. 98(1), 39-82, doi:10.2307/2342435",
-        "Welch (1947), Biometrika 34(1-2), 28-35, doi:10.1093/biomet/34.1-2.28",
-        "McNemar (1947), Psychometrika 12(2), 153-157, doi:10.1007/BF02295996",
-        "Tango (1998), Statist. Med. 17(8), 891-908",
-        "Holm (1979), Scand. J. Statist. 6(2), 65-70",
-        "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (reshuffled labels)",
-    ),
+    sources=SOURCES,
+    sources_used=sources_used,
 )

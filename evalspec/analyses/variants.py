@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-from evalspec.artifacts.responses import BenchmarkResponses, Reason, Responses
+    from evalspec.artifacts.responses import BenchmarkResponses, Responses
 
 CaseId = Literal[
     "declared", "missing_wrong", "missing_left_out", "missing_worst", "missing_best", "without_flagged", "fragile_worst", "fragile_best", "macro"
@@ -54,6 +55,8 @@ def gaps_of(benchmark: BenchmarkResponses, responses: Responses, declared: float
 
 def cases_of(benchmark: BenchmarkResponses, gaps: Gaps) -> tuple[Case, ...]:
     """Return the declared rules, and every other rule that can change a number of this benchmark."""
+    import numpy as np
+
     missing, fragile = int(np.isnan(benchmark.scores).sum()), int(_fragile(benchmark, gaps).sum())
     flagged = sum(1 for flags in benchmark.flags if flags)
     cases = [Case("declared", 0)]
@@ -70,6 +73,8 @@ def cases_of(benchmark: BenchmarkResponses, gaps: Gaps) -> tuple[Case, ...]:
 
 def varied(benchmark: BenchmarkResponses, case: CaseId, sides: Sides, gaps: Gaps) -> BenchmarkResponses:
     """Return the responses under one rule; `sides` says for whom and against whom a directed one is settled."""
+    import numpy as np
+
     match case:
         case "missing_wrong":
             return replace(benchmark, missing="wrong")
@@ -86,6 +91,8 @@ def varied(benchmark: BenchmarkResponses, case: CaseId, sides: Sides, gaps: Gaps
 
 
 def _settled(benchmark: BenchmarkResponses, uncertain: NDArray[np.bool_], sides: Sides) -> BenchmarkResponses:
+    from evalspec.artifacts.responses import Reason
+
     scores, reasons = benchmark.scores.copy(), benchmark.reasons.copy()
     for place, model in enumerate(benchmark.models):
         if model in sides.wrong or model in sides.right:
@@ -96,6 +103,8 @@ def _settled(benchmark: BenchmarkResponses, uncertain: NDArray[np.bool_], sides:
 
 def _fragile(benchmark: BenchmarkResponses, gaps: Gaps) -> NDArray[np.bool_]:
     """Return which answers (M, Q, K) have two best choices closer than the model's gap; exact ties are missing answers already."""
+    import numpy as np
+
     nothing = np.zeros(benchmark.scores.shape, dtype=np.bool_)
     limits = np.array([gaps.get(model) or 0.0 for model in benchmark.models])
     if benchmark.logprobs is None or benchmark.scores.shape[2] > 1 or benchmark.logprobs.shape[2] < 2:
@@ -108,6 +117,8 @@ def _fragile(benchmark: BenchmarkResponses, gaps: Gaps) -> NDArray[np.bool_]:
 
 def _chosen(benchmark: BenchmarkResponses, which: NDArray[np.bool_]) -> BenchmarkResponses:
     """Return the responses to some of the questions; weights are scaled to average 1 again."""
+    import numpy as np
+
     places = np.flatnonzero(which).tolist()
     weights = benchmark.weights[which]
     return replace(

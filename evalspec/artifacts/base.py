@@ -8,13 +8,41 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-__all__ = ["Artifact", "Digest", "Identifier", "JsonValue", "canonical_json", "sha256_hex"]
+__all__ = [
+    "AnalysisId",
+    "Artifact",
+    "BenchmarkId",
+    "Digest",
+    "Identifier",
+    "JsonValue",
+    "ModelId",
+    "Proportion",
+    "Text",
+    "canonical_json",
+    "sha256_hex",
+]
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """SHA-256 in lower-case hexadecimal."""
 
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 """A short name that is safe in file names, tables and URLs."""
+
+
+Text = Annotated[str, Field(min_length=1, max_length=4000)]
+"""What an author says in words."""
+
+Proportion = Annotated[float, Field(gt=0, lt=1)]
+"""A share between nothing and all."""
+
+ModelId = Annotated[Identifier, Field(json_schema_extra={"refers_to": "model"})]
+"""The id of a model of the study; the language checks that it exists."""
+
+BenchmarkId = Annotated[Identifier, Field(json_schema_extra={"refers_to": "benchmark"})]
+"""The id of a benchmark of the study; the language checks that it exists."""
+
+AnalysisId = Annotated[Identifier, Field(json_schema_extra={"refers_to": "analysis"})]
+"""The id of an analysis of the study; the language checks that it exists."""
 
 
 class Artifact(BaseModel):

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier, JsonValue
+from evalspec.artifacts.columns import Rows, lined_json
 from evalspec.artifacts.study import AnalysisRequest
 
 
@@ -49,8 +50,8 @@ class Estimate(Artifact):
     looks: int | None = None
     anytime: bool = False
     stricter: tuple[StricterBounds, ...] = ()
-    n: int = Field(description="Questions that the value rests on.")
-    unit: Literal["proportion", "difference", "rank"] = "proportion"
+    n: int = Field(description="Questions that the value rests on; for a prediction, scores.")
+    unit: Literal["proportion", "difference", "rank", "index", "score"] = "proportion"
     polarity: Literal["higher_is_better", "lower_is_better"] = "higher_is_better"
     basis: Literal["measured", "replayed", "mixed", "predicted"] = "measured"
     planned: bool = True
@@ -75,7 +76,7 @@ class Finding(Artifact):
     """The answer to one request: estimates for everybody, and the typed result, as plain JSON, for its own section."""
 
     request: AnalysisRequest
-    estimates: tuple[Estimate, ...]
+    estimates: Rows[Estimate]
     result: dict[str, JsonValue]
 
 
@@ -103,6 +104,10 @@ class Findings(Artifact):
     responses_sha256: Digest
     summaries: tuple[ModelSummary, ...]
     findings: tuple[Finding, ...]
+
+    def to_json(self) -> bytes:
+        """Return the one byte form: as of every artifact, with each list of numbers on one line, for there can be hundreds of thousands."""
+        return lined_json(self.model_dump(mode="json", by_alias=True))
 
     def estimates(self) -> tuple[Estimate, ...]:
         """Return the estimates of all findings, in order."""

@@ -1,11 +1,14 @@
 """Which results can be used again?  The content address of a job, and the chained lines in which a journal keeps its batches.
 
-A line is `{"body": ..., "previous": ..., "sha256": ...}`: `sha256` covers the body and `previous`, `previous` is the `sha256` of the line before
-(the job's id for the first), so a line cannot be changed, dropped or moved without notice.
+A line is `{"body": ..., "key": ..., "mac": ..., "previous": ...}`: `mac` is HMAC-SHA-256, under a secret of the user who scores, over `previous`
+and the body; `previous` is the `mac` of the line before (the job's id for the first); `key` names the secret and tells nothing of it. Without the
+secret nobody can write a line, or change one or drop one between two others, that is taken for scored here. With it, anybody can: the journal
+shows whoever scores what they scored themselves, and shows others nothing.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +18,7 @@ from pydantic import Field, TypeAdapter
 
 from evalspec.artifacts.base import Artifact, Digest, sha256_hex
 from evalspec.artifacts.protocol import BatchRule
+from evalspec.artifacts.served import Reply, ServerAbilities
 
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
 Length = Annotated[int, Field(ge=1, le=1 << 53)]
@@ -31,6 +35,9 @@ class JobKey(Artifact):
     precision: Literal["as_shipped", "float32"]
     method: Literal["letter", "option"]
     prompt: str
+    preambles_sha256: Digest | None = None
+    chat: bool = False
+    distribution: int | None = None
     batches: BatchRule | Literal["one_by_one"]
     questions: tuple[Digest, ...]
 
@@ -51,10 +58,22 @@ class SessionRecord(Artifact):
     versions: dict[str, str]
     device: str
     threads: Count
+    server: ServerAbilities | None = Field(default=None, description="What a server was found to give, where one was asked.")
+
+
+class TopTokens(Artifact):
+    """A distribution over the vocabulary: its most probable tokens, in order, and their probabilities; what is left belongs to all others."""
+
+    tokens: tuple[Count, ...]
+    probabilities: tuple[Annotated[float, Field(ge=0, le=1)], ...]
 
 
 class BatchRecord(Artifact):
-    """The results of one batch: per question the summed log-probability, in nats, of each answer, with its tokens and UTF-8 bytes."""
+    """The results of one batch: per question the summed log-probability, in nats, of each answer, with its tokens and UTF-8 bytes.
+
+    Where a server names only its likeliest tokens, `logprobs` are what the answers have at most, and `lowest` what they have at least, None where
+    nothing is known but that.
+    """
 
     kind: Literal["batch"] = "batch"
     index: Count
@@ -62,9 +81,13 @@ class BatchRecord(Artifact):
     logprobs: tuple[tuple[LogProbability, ...], ...]
     token_counts: tuple[tuple[Length, ...], ...]
     byte_counts: tuple[tuple[Length, ...], ...]
+    lowest: tuple[tuple[LogProbability | None, ...], ...] = ()
+    distributions: tuple[TopTokens, ...] = Field(default=(), description="The answer distribution of each question, where it was asked for.")
     padded_tokens: Count
     real_tokens: Count
     seconds: Annotated[float, Field(ge=0)]
+    parts: Length = Field(default=1, description="In how many parts it was computed, more than one where memory ran out.")
+    reply: Reply | None = None
 
 
 Record = Annotated[SessionRecord | BatchRecord, Field(discriminator="kind")]
@@ -99,29 +122,43 @@ class JobRecord:
 
     def content_sha256(self) -> str:
         """Return the digest of the results alone: no clock, no device, no order of writing."""
-        rows = [[batch.questions, batch.logprobs, batch.token_counts, batch.byte_counts] for _, batch in sorted(self.batches.items())]
+        rows = [
+            [
+                batch.questions,
+                batch.logprobs,
+                batch.token_counts,
+                batch.byte_counts,
+                *([batch.lowest] if batch.lowest else []),
+                *([[top.tokens, top.probabilities] for top in batch.distributions]),
+            ]
+            for _, batch in sorted(self.batches.items())
+        ]
         return sha256_hex(_compact([self.job, rows]).encode())
 
 
-def sealed_line(record: SessionRecord | BatchRecord, previous: str) -> tuple[bytes, str]:
-    """Return the line that carries `record` behind `previous`, and its digest."""
+class ForeignLineError(ValueError):
+    """A line was written under another secret, or under none."""
+
+
+def sealed_line(record: SessionRecord | BatchRecord, previous: str, secret: bytes) -> tuple[bytes, str]:
+    """Return the line that carries `record` behind `previous`, and its authentication code."""
     body = record.model_dump(mode="json")
-    digest = sha256_hex(_compact([previous, body]).encode())
-    return _compact({"body": body, "previous": previous, "sha256": digest}).encode() + b"\n", digest
+    mac = _mac(secret, previous, body)
+    return _compact({"body": body, "key": _name(secret), "mac": mac, "previous": previous}).encode() + b"\n", mac
 
 
-def read_lines(content: bytes, job: str) -> JobRecord:
+def read_lines(content: bytes, job: str, secret: bytes) -> JobRecord:
     """Return what the lines hold; a torn last line, one without its line feed, is left out of `size`.
 
-    Raises ValueError naming the line that does not continue the chain.
+    Raises ValueError naming the line that does not continue the chain, ForeignLineError for one under another secret.
     """
     sessions: list[SessionRecord] = []
     batches: dict[int, BatchRecord] = {}
     answered: set[int] = set()
-    tip = job
+    tip, name = job, _name(secret)
     size = content.rfind(b"\n") + 1
     for number, line in enumerate(content[:size].split(b"\n")[:-1], start=1):
-        record, tip = _unsealed(line, tip, number)
+        record, tip = _unsealed(line, tip, (secret, name), number)
         if isinstance(record, SessionRecord):
             sessions.append(record)
         elif not sessions or record.index in batches or record.index >= sessions[0].batches or not _fits(record, sessions[0], answered):
@@ -132,23 +169,34 @@ def read_lines(content: bytes, job: str) -> JobRecord:
     return JobRecord(job, tuple(sessions), batches, tip, size)
 
 
-def _unsealed(line: bytes, previous: str, number: int) -> tuple[SessionRecord | BatchRecord, str]:
+def _unsealed(line: bytes, previous: str, named: tuple[bytes, str], number: int) -> tuple[SessionRecord | BatchRecord, str]:
+    secret, name = named
     try:
         parts = json.loads(line)
-        body, digest = parts["body"], str(parts["sha256"])
-        continues = parts["previous"] == previous and digest == sha256_hex(_compact([previous, body]).encode())
+        body, key, mac = parts["body"], parts.get("key"), str(parts.get("mac"))
+        continues = parts["previous"] == previous and hmac.compare_digest(mac.encode(), _mac(secret, previous, body).encode())
         record = _RECORD.validate_json(_compact(body))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"line {number} is not a line of this journal") from error
+    if key != name:
+        raise ForeignLineError(f"line {number} was written under another secret")
     if not continues:
         raise ValueError(f"line {number} does not continue the line before it")
-    return record, digest
+    return record, mac
+
+
+def _name(secret: bytes) -> str:
+    return hmac.digest(secret, b"the name of a journal's secret", "sha256").hex()[:16]
+
+
+def _mac(secret: bytes, previous: str, body: object) -> str:
+    return hmac.digest(secret, _compact([previous, body]).encode(), "sha256").hex()
 
 
 def _fits(batch: BatchRecord, session: SessionRecord, answered: set[int]) -> bool:
     """Return whether a batch answers questions of the session that no other one has, with as many numbers of each sort for each."""
     positions = set(batch.questions)
-    shapes = {tuple(map(len, numbers)) for numbers in (batch.logprobs, batch.token_counts, batch.byte_counts)}
+    shapes = {tuple(map(len, numbers)) for numbers in (batch.logprobs, batch.token_counts, batch.byte_counts, batch.lowest or batch.logprobs)}
     distinct = len(positions) == len(batch.questions) == len(batch.logprobs) and positions.isdisjoint(answered)
     return distinct and len(shapes) == 1 and 0 not in shapes.pop() and all(position < session.questions for position in positions)
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Literal
 
 from evalspec.artifacts.questions import LETTERS, Question
 from evalspec.artifacts.study import LetterScoring, OptionScoring
 
 LETTER_PROMPT = "{question}\n{choices}\nAnswer:"
 OPTION_PROMPT = "{question}\nAnswer:"
+
+CLINGING = ("\n", "(", "[", "*", '"', "'", "`")
+"""Endings of a prompt after which an answer follows without a space."""
 
 _FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 
@@ -51,6 +56,30 @@ def render_prompt(template: str, question: Question) -> str:
         return value
 
     return _FIELD.sub(value_of, template)
+
+
+def split_prompt(prompt: str) -> tuple[str, str]:
+    r"""Return the prompt without trailing spaces, and what comes between it and an answer.
+
+    >>> split_prompt("Answer:"), split_prompt("Answer: "), split_prompt("Answer:\n")
+    (('Answer:', ' '), ('Answer:', ' '), ('Answer:\n', ''))
+    """
+    context = prompt.rstrip(" ")
+    spaces = prompt[len(context) :]
+    return context, spaces or ("" if context.endswith(CLINGING) else " ")
+
+
+def worked_examples(template: str, method: Literal["letter", "option"], questions: Sequence[Question]) -> str:
+    """Return the questions solved, one after the other, each followed by an empty line; raises ValueError as `render_prompt` does."""
+    return "".join(f"{context}{lead}{_answer(method, question)}\n\n" for question in questions for context, lead in [_split(template, question)])
+
+
+def _split(template: str, question: Question) -> tuple[str, str]:
+    return split_prompt(render_prompt(template, question))
+
+
+def _answer(method: Literal["letter", "option"], question: Question) -> str:
+    return question.letter if method == "letter" else question.choices[question.answer]
 
 
 def letter_lines(choices: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
 from evalspec.artifacts.samples import Sample
+from evalspec.artifacts.served import ServedIdentity
 from evalspec.artifacts.study import AnalysisRequest, Disclosure, MissingRule, Scoring, Target
 from evalspec.artifacts.thresholds import Thresholds
 
@@ -46,12 +47,16 @@ class RecordIdentity(Artifact):
     origin: str
 
 
+Identity = Annotated[CheckpointIdentity | RecordIdentity | ServedIdentity, Field(discriminator="kind")]
+"""What a model id stands for."""
+
+
 class ProtocolModel(Artifact):
     """A model under test, resolved to digests."""
 
     id: Identifier
     precision: Literal["as_shipped", "float32"]
-    identity: Annotated[CheckpointIdentity | RecordIdentity, Field(discriminator="kind")]
+    identity: Identity
 
 
 class DrawnQuestion(Artifact):
@@ -94,6 +99,21 @@ class PlannedSize(Artifact):
     questions: int
 
 
+class Example(Artifact):
+    """One question that is shown solved; under `disclosure: none` both fields are its commitment."""
+
+    id: str
+    sha256: Digest
+
+
+class Preamble(Artifact):
+    """The worked examples that questions of a subject, or all questions, see first."""
+
+    subject: str | None = None
+    examples: tuple[Example, ...]
+    text: str | None = Field(default=None, description="As it stands before every prompt; only where the benchmark is disclosed in full.")
+
+
 class ProtocolBenchmark(Artifact):
     """Which questions of a benchmark are asked, and how."""
 
@@ -104,6 +124,7 @@ class ProtocolBenchmark(Artifact):
     licence: str | None = None
     sample: Sample
     planned_size: PlannedSize | None = Field(default=None, description="Where the sample's size was to detect a difference.")
+    looked_at: int | None = Field(default=None, description="How many other models chose the questions, where they were chosen.")
     questions: tuple[DrawnQuestion, ...]
     strata: Literal["subject"] | None = None
     clusters: Literal["subject", "cluster"] | None = None
@@ -112,6 +133,7 @@ class ProtocolBenchmark(Artifact):
     missing: MissingRule
     scoring: Scoring
     prompt: str = Field(description="The prompt template as used.")
+    preambles: tuple[Preamble, ...] = ()
     disclosure: Disclosure
 
     def cluster_labels(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What does a reader hold in hands?"""
+"""What does a report show beside findings and verdict?  Figures, and the ledger of how its numbers came about."""
 
 from __future__ import annotations
 
@@ -16,17 +16,8 @@ class Figure:
     drawn: Mapping[str, JsonValue]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The report in its two forms; `pdf` is None when it was not rendered."""
-
-    html: str
-    figures: Mapping[str, Figure]
-    pdf: bytes | None
-
-
 class LedgerEntry(Artifact):
-    """One scoring job as it ran."""
+    """One scoring job as it ran; `in_parts` counts its batches that were computed in parts because memory ran out."""
 
     model: Identifier
     benchmark: Identifier
@@ -36,6 +27,7 @@ class LedgerEntry(Artifact):
     tokens: int
     seconds: float
     reused: int
+    in_parts: int = 0
 
 
 class Ledger(Artifact):

@@ -12,7 +12,8 @@ from pydantic import Field
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
 from evalspec.artifacts.protocol import Pool
-from evalspec.artifacts.study import MissingRule, SampleMethod
+from evalspec.artifacts.samples import SampleMethod
+from evalspec.artifacts.study import MissingRule
 
 
 class Reason(IntEnum):
@@ -52,6 +53,29 @@ class Origin(Artifact):
     versions: dict[str, str] = Field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerTokens:
+    """Answer distributions over each model's vocabulary, their most probable tokens alone.
+
+    `tokens` (M, Q, K) int32, -1 where a row has fewer, or where a model has none; `probabilities` (M, Q, K) float64, NaN there. What a row lacks
+    to 1 belongs to all other tokens. Raises ValueError when shapes or values do not fit together.
+    """
+
+    tokens: NDArray[np.int32]
+    probabilities: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.tokens.ndim != 3 or self.tokens.shape != self.probabilities.shape:
+            raise ValueError(f"tokens and probabilities must be (M, Q, K); got {self.tokens.shape} and {self.probabilities.shape}")
+        known = self.tokens >= 0
+        if not np.array_equal(known, ~np.isnan(self.probabilities)):
+            raise ValueError("a probability must be missing exactly where a token is")
+        if np.any((self.probabilities[known] < 0) | (self.probabilities[known] > 1)) or np.any(np.nansum(self.probabilities, axis=2) > 1 + 1e-6):
+            raise ValueError("the probabilities of a row must lie in [0, 1] and sum to no more than 1")
+        for array in (self.tokens, self.probabilities):
+            array.setflags(write=False)
+
+
 @dataclass(frozen=True, slots=True)
 class BenchmarkResponses:
     """Responses of M models to Q questions of one benchmark in K repeats; C is the largest number of choices.
@@ -61,7 +85,8 @@ class BenchmarkResponses:
     question has fewer choices or the model has none, or None when no model has any; `weights` (Q,) average 1.
     `strata` says that subjects are groups that the study asks about; `clusters` holds a label per question where the study declares clusters
     and is empty where it does not; `flags` holds each question's known problems, or is empty where none is flagged; `sample` is how the
-    questions were drawn; `pool` is what they were drawn from where the study asks about that pool alone.
+    questions were drawn; `pool` is what they were drawn from where the study asks about that pool alone; `distributions` are there where the
+    study asks for them.
     Raises ValueError when shapes or values do not fit together.
     """
 
@@ -80,12 +105,15 @@ class BenchmarkResponses:
     flags: tuple[tuple[str, ...], ...] = ()
     sample: SampleMethod = "all"
     pool: Pool | None = None
+    distributions: AnswerTokens | None = None
 
     def __post_init__(self) -> None:
         m, q = len(self.models), len(self.questions)
         if len(set(self.models)) != m or len(set(self.questions)) != q:
             raise ValueError("model ids and question ids must each be distinct")
         _check_shapes(self, m, q)
+        if self.distributions is not None and self.distributions.tokens.shape[:2] != (m, q):
+            raise ValueError(f"answer distributions must be ({m}, {q}, K); got {self.distributions.tokens.shape}")
         present = ~np.isnan(self.scores)
         if not np.array_equal(present, self.reasons == Reason.NONE):
             raise ValueError("a score must be missing exactly where a reason is given")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evalspec.artifacts.base import Artifact, Digest, Identifier
 
 
@@ -12,6 +14,15 @@ class Device(Artifact):
     kind: str
     memory_bytes: int | None = None
     name: str | None = None
+
+
+def taken_together(devices: Sequence[Device]) -> Device | None:
+    """Return all accelerators as one, for a model that none of them has room for alone; None where there are fewer than two."""
+    several = [device for device in devices if device.kind == "cuda"]
+    if len(several) < 2:
+        return None
+    memory = sum(device.memory_bytes or 0 for device in several)
+    return Device(id="+".join(device.id for device in several), kind="together", memory_bytes=memory, name=several[0].name)
 
 
 class Job(Artifact):
@@ -72,6 +83,22 @@ class Detectable(Artifact):
     limit: float = 0.0
 
 
+class Rankable(Artifact):
+    """The smallest gap between two models that this sample ranks as `pool` questions would, or as questions like them without end where it is None.
+
+    `agreement` is the probability that it does, a tie counting as wrong; no test stands behind it. `gap` is None where no gap is ranked so.
+    """
+
+    benchmark: Identifier
+    n: int
+    pool: int | None
+    agreement: float
+    discordance: float | None = None
+    discordance_declared: bool = False
+    gap: float | None = None
+    undefined: str | None = None
+
+
 class GateForecast(Artifact):
     """How likely a check is to pass on this sample, under a truth that is declared or assumed and never observed.
 
@@ -108,6 +135,7 @@ class Schedule(Artifact):
     memory: tuple[MemoryNeed, ...]
     strata: tuple[StratumSize, ...]
     detectable: tuple[Detectable, ...]
+    rankable: tuple[Rankable, ...] = ()
     gates: tuple[GateForecast, ...] = ()
     seconds: float | None = None
     seconds_basis: str | None = None

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Discriminator, Field, PositiveInt, Tag
+from pydantic import Discriminator, Field, Tag
 
-from evalspec.artifacts.base import Artifact, Digest, Identifier, JsonValue
+from evalspec.artifacts.base import Artifact, Digest, Identifier, JsonValue, Text
+from evalspec.artifacts.samples import Sample, SampleAll
+from evalspec.artifacts.served import Price, ServedModel
+from evalspec.artifacts.thresholds import Thresholds
 
 API_VERSIONS = ("evalspec/v1",)
 
-Text = Annotated[str, Field(min_length=1, max_length=4000)]
 Entry = TypeVar("Entry", "Model", "Benchmark", "AnalysisRequest")
 RelativePath = Annotated[str, Field(min_length=1, max_length=1000)]
+HubName = Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$", max_length=200)]
 Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-ModelId = Annotated[Identifier, Field(json_schema_extra={"refers_to": "model"})]
-"""The id of a model of the study; the language checks that it exists."""
-
-BenchmarkId = Annotated[Identifier, Field(json_schema_extra={"refers_to": "benchmark"})]
-"""The id of a benchmark of the study; the language checks that it exists."""
-
-AnalysisId = Annotated[Identifier, Field(json_schema_extra={"refers_to": "analysis"})]
-"""The id of an analysis of the study; the language checks that it exists."""
-
-Proportion = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Person(Artifact):
@@ -57,7 +50,7 @@ class LocalCheckpoint(Artifact):
 class HubCheckpoint(Artifact):
     """A model on the Hugging Face hub at a fixed commit, read from the local hub cache."""
 
-    hub: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$", max_length=200)]
+    hub: HubName
     revision: Revision
 
 
@@ -71,14 +64,17 @@ class RecordedResponses(Artifact):
 
 def _kind_of_source(source: Any) -> str | None:  # Any: raw input or a model, as pydantic hands it over
     """Tell a source by the key that only its kind has, so that a fault is reported against that kind alone."""
-    kinds = ("path", "hub", "responses", "file")
+    kinds = ("path", "hub", "responses", "endpoint", "file")
     if isinstance(source, dict):
         return next((kind for kind in kinds if kind in source), None)
     return next((kind for kind in kinds if hasattr(source, kind)), None)
 
 
 ModelSource = Annotated[
-    Annotated[LocalCheckpoint, Tag("path")] | Annotated[HubCheckpoint, Tag("hub")] | Annotated[RecordedResponses, Tag("responses")],
+    Annotated[LocalCheckpoint, Tag("path")]
+    | Annotated[HubCheckpoint, Tag("hub")]
+    | Annotated[RecordedResponses, Tag("responses")]
+    | Annotated[ServedModel, Tag("endpoint")],
     Discriminator(_kind_of_source),
 ]
 
@@ -91,7 +87,12 @@ class Model(Artifact):
     precision: Literal["as_shipped", "float32"] = "as_shipped"
     family: Text | None = None
     parameters: Annotated[float, Field(gt=0)] | None = None
+    training_tokens: Annotated[float, Field(gt=0)] | None = None
     licence: Text | None = None
+    price: Price | None = Field(default=None, description="What a server charges for tokens; without it nothing is said about cost.")
+    max_cost: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="The most that a served model may cost this study, in the currency of its price; what would cost more is not asked."
+    )
 
 
 class FieldNames(Artifact):
@@ -125,7 +126,7 @@ class QuestionFile(Artifact):
 class HubQuestions(Artifact):
     """A data set on the Hugging Face hub at a fixed commit, read from the local hub cache."""
 
-    hub: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$", max_length=200)]
+    hub: HubName
     revision: Revision
     split: Identifier
     config: Identifier | None = None
@@ -140,80 +141,6 @@ QuestionSource = Annotated[
 ]
 
 
-class SampleAll(Artifact):
-    """Every question of the source."""
-
-    method: Literal["all"] = "all"
-
-
-class SizeToDetect(Artifact):
-    """A number of questions by what it must show: so many that the study's first paired test on them finds a true difference of this size.
-
-    Of a test against a limit, such as a margin, the difference is counted from the limit. The alpha is that of the test, after correction.
-    """
-
-    detect: Proportion
-    power: Proportion = 0.8
-    discordance: Proportion
-
-
-def _kind_of_size(size: Any) -> str:  # Any: raw input or a model, as pydantic hands it over
-    """Tell a number of questions from what they must show, so that a fault is reported against that kind alone."""
-    return "target" if isinstance(size, dict | SizeToDetect) else "number"
-
-
-Size = Annotated[
-    Annotated[PositiveInt, Tag("number")] | Annotated[SizeToDetect, Tag("target")],
-    Discriminator(_kind_of_size),
-]
-
-
-class SampleSimple(Artifact):
-    """A simple random sample without replacement."""
-
-    method: Literal["simple"]
-    size: Size
-
-
-class SampleStratified(Artifact):
-    """A random sample within each stratum: proportional, or equal and then weighted back to the source's shares."""
-
-    method: Literal["stratified"]
-    by: Literal["subject"]
-    size: Size
-    allocation: Literal["proportional", "equal"] = "proportional"
-
-
-class SampleIds(Artifact):
-    """Exactly the questions that are named."""
-
-    method: Literal["ids"]
-    ids: Annotated[tuple[Text, ...], Field(min_length=1)]
-
-
-Sample = Annotated[SampleAll | SampleSimple | SampleStratified | SampleIds, Field(discriminator="method")]
-SampleMethod = Literal["all", "simple", "stratified", "ids"]
-
-
-def sized(sample: Sample, questions: int | None) -> Sample:
-    """Return the sample with this number of questions where its size is a target; any other sample as it is.
-
-    Raises ValueError when a target has no number yet.
-    """
-    if not isinstance(sample, SampleSimple | SampleStratified) or isinstance(sample.size, int):
-        return sample
-    if questions is None:
-        raise ValueError("a sample that must detect a difference needs its number of questions")
-    return sample.model_copy(update={"size": questions})
-
-
-def size_of(sample: SampleSimple | SampleStratified) -> int:
-    """Return the number of questions of a sample; raises ValueError where it is still a target."""
-    if isinstance(sample.size, int):
-        return sample.size
-    raise ValueError("a sample that must detect a difference needs its number of questions")
-
-
 class Groups(Artifact):
     """The declared role of a grouping: `strata` asks about these very groups, `clusters` about groups like these, of which they are a sample."""
 
@@ -221,11 +148,23 @@ class Groups(Artifact):
     cluster: Literal["clusters"] | None = None
 
 
+Shots = Annotated[int, Field(ge=0, le=64)]
+
+
+class Examples(Artifact):
+    """The questions that worked examples are drawn from, and which of them a question sees."""
+
+    source: QuestionSource | None = Field(default=None, description="By default the questions of the benchmark that its sample does not take.")
+    by: Literal["subject"] | None = Field(default=None, description="`subject`: examples of the question's own subject; by default the same for all.")
+
+
 class LetterScoring(Artifact):
     """The model sees all choices and the probability of each letter after "Answer:" is compared."""
 
     method: Literal["letter"]
-    shots: Literal[0] = 0
+    shots: Shots = 0
+    examples: Examples = Examples()
+    chat: bool = False
     prompt: Text | None = Field(default=None, description="Template with {question}, {choices} and, if wanted, {subject}.")
 
 
@@ -233,8 +172,11 @@ class OptionScoring(Artifact):
     """The model sees the question alone and the probability of each choice's text is compared."""
 
     method: Literal["option"]
-    shots: Literal[0] = 0
+    shots: Shots = 0
+    examples: Examples = Examples()
+    chat: bool = False
     normalise: Literal["sum", "per_token", "per_byte"] = "sum"
+    distribution: Annotated[int, Field(ge=2, le=4096)] | None = None
     prompt: Text | None = Field(default=None, description="Template with {question} and, if wanted, {subject}.")
 
 
@@ -265,54 +207,6 @@ class AnalysisRequest(Artifact):
     benchmarks: tuple[Identifier, ...]
     options: dict[str, JsonValue]
     planned: bool = True
-
-
-class Assumption(Artifact):
-    """What is taken to be true where the power of a check is stated: never an observed value."""
-
-    difference: Annotated[float, Field(gt=-1, lt=1)] | None = Field(default=None, description="True difference, model minus baseline.")
-    discordance: Proportion | None = Field(default=None, description="Share of questions that exactly one of the two models answers correctly.")
-    accuracy: Proportion | None = Field(default=None, description="True accuracy of the model, for a check of its accuracy.")
-
-
-class Check(Artifact):
-    """A limit that an estimate is held against; exactly one of the four limits is given."""
-
-    id: Identifier
-    analysis: AnalysisId
-    metric: Identifier
-    model: ModelId
-    baseline: ModelId | None = None
-    benchmark: BenchmarkId | None = Field(default=None, description="By default every benchmark of the analysis, each of which must pass.")
-    subject: Text | None = None
-    bound: Literal["low", "high", "value"] | None = Field(
-        default=None,
-        description="The bound of the interval that must clear the limit (low for at_least and above, high for at_most and below), "
-        "or the value itself, which has no error control.",
-    )
-    at_least: float | None = None
-    above: float | None = None
-    at_most: float | None = None
-    below: float | None = None
-    assume: Assumption | None = Field(
-        default=None, description="What is taken to be true where the power of this check, and the questions that it needs, are stated."
-    )
-
-    @property
-    def limit(self) -> float:
-        """The limit, whichever of the four it is; raises ValueError when there is none."""
-        for limit in (self.at_least, self.above, self.at_most, self.below):
-            if limit is not None:
-                return limit
-        raise ValueError(f"check {self.id!r} sets no limit")
-
-
-class Thresholds(Artifact):
-    """Which checks decide, and what an inconclusive one does to the exit code."""
-
-    require: Literal["all", "any"] = "all"
-    inconclusive: Literal["block", "warn"] = "block"
-    checks: Annotated[tuple[Check, ...], Field(min_length=1)]
 
 
 class ReportOptions(Artifact):

@@ -7,7 +7,7 @@ from typing import Literal
 from evalspec.artifacts.base import Artifact, Digest, Identifier
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.schedule import GateForecast
-from evalspec.artifacts.study import Check
+from evalspec.artifacts.thresholds import Check
 
 Outcome = Literal["passed", "failed", "inconclusive"]
 
@@ -38,3 +38,10 @@ class Verdict(Artifact):
     overall: Outcome | None
     inconclusive: Literal["block", "warn"] = "block"
     rule: str
+
+    @property
+    def exit_code(self) -> Literal[0, 1, 4]:
+        """0 every check passed or there is none, 1 a check failed, 4 it cannot be told and the study does not let that pass."""
+        if self.overall == "failed":
+            return 1
+        return 4 if self.overall == "inconclusive" and self.inconclusive == "block" else 0

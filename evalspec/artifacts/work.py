@@ -6,25 +6,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evalspec.artifacts.base import Artifact, Digest, Identifier
-from evalspec.artifacts.journal import JobKey
+from pydantic import Field
+
+from evalspec.artifacts.base import Artifact, Digest, Identifier, canonical_json, sha256_hex
+from evalspec.artifacts.journal import Count, JobKey, Length, Record
 from evalspec.artifacts.prompts import render_prompt
 from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Protocol, ProtocolBenchmark
 from evalspec.artifacts.questions import LETTERS, Question
 from evalspec.artifacts.schedule import Job
 from evalspec.artifacts.study import LetterScoring, OptionScoring
 
+CHECKED = 64
+"""How many questions of a benchmark a model is asked again, one at a time, as a self-check; all of them when there are fewer."""
+
 
 class AskedQuestion(Artifact):
-    """One question as a model meets it: the filled prompt and the texts that may follow it; the right answer is not in it.
+    """One question as a model meets it: the filled prompt and the texts that may follow it; which of them is right is not in it.
 
-    `name` is the public id, fit for messages; `sha256` is the question's own digest.
+    `name` is the public id, fit for messages; `sha256` is the question's own digest. Where the study asks for answer distributions, `reference`
+    is the text along which they are read: the right one, so that it is the same for every model.
     """
 
     name: str
     sha256: Digest
     prompt: str
     answers: tuple[str, ...]
+    reference: int | None = None
 
 
 class BenchmarkWork(Artifact):
@@ -33,18 +40,38 @@ class BenchmarkWork(Artifact):
     benchmark: Identifier
     scoring: LetterScoring | OptionScoring
     prompt: str
+    preambles_sha256: Digest | None = Field(default=None, description="Of the worked examples, where there are any.")
     questions: tuple[AskedQuestion, ...]
 
+    @property
+    def distribution(self) -> int | None:
+        """How many tokens of each answer distribution are kept; None where none is asked for."""
+        return self.scoring.distribution if self.scoring.method == "option" else None
 
-class WorkOrder(Artifact):
-    """One model and all that it is asked; the unit that keeps a model loaded."""
+
+class Order(Artifact):
+    """One model and all that it is asked, cut into shards by the batch rule."""
 
     model: Identifier
+    batch_rule: BatchRule
+    works: tuple[BenchmarkWork, ...]
+
+    def key(self, work: BenchmarkWork, questions: tuple[AskedQuestion, ...], *, one_by_one: bool = False) -> Artifact:
+        """Return what decides the results of `questions`; its digest is the id of the job in the journal."""
+        raise NotImplementedError
+
+    def shards(self, work: BenchmarkWork) -> tuple[tuple[AskedQuestion, ...], ...]:
+        """Return the questions cut into shards, in order, by the batch rule."""
+        size = self.batch_rule.shard_questions
+        return tuple(work.questions[start : start + size] for start in range(0, len(work.questions), size))
+
+
+class WorkOrder(Order):
+    """An order for a model that is scored from its checkpoint; the unit that keeps a model loaded."""
+
     folder: str
     precision: Literal["as_shipped", "float32"]
     identity: CheckpointIdentity
-    batch_rule: BatchRule
-    works: tuple[BenchmarkWork, ...]
 
     def key(self, work: BenchmarkWork, questions: tuple[AskedQuestion, ...], *, one_by_one: bool = False) -> JobKey:
         """Return what decides the results of `questions`; its digest is the id of the job in the journal."""
@@ -54,20 +81,41 @@ class WorkOrder(Artifact):
             precision=self.precision,
             method=work.scoring.method,
             prompt=work.prompt,
+            preambles_sha256=work.preambles_sha256,
+            chat=work.scoring.chat,
+            distribution=work.distribution,
             batches="one_by_one" if one_by_one else self.batch_rule,
             questions=tuple(question.sha256 for question in questions),
         )
 
-    def shards(self, work: BenchmarkWork) -> tuple[tuple[AskedQuestion, ...], ...]:
-        """Return the questions cut into shards, in order, by the batch rule."""
-        size = self.batch_rule.shard_questions
-        return tuple(work.questions[start : start + size] for start in range(0, len(work.questions), size))
+    def part(self, work: BenchmarkWork, questions: tuple[AskedQuestion, ...]) -> WorkOrder:
+        """Return this order with nothing but some questions of one work."""
+        return self.model_copy(update={"works": (work.model_copy(update={"questions": questions}),)})
 
 
-class WorkOrders(Artifact):
-    """The content of a jobs file."""
+class Assignment(Artifact):
+    """What a worker is given at once: one job, and what it may prepare meanwhile.
 
-    orders: tuple[WorkOrder, ...]
+    `order` holds one work, with the questions of the job alone. `parts` is into how many parts a batch is cut where memory ran out before;
+    with `too_few_parts` an earlier worker was ended in this very job.
+    `recorded` is what the journal has of the job already, for a worker that cannot read the journal itself.
+    """
+
+    order: WorkOrder
+    one_by_one: bool = False
+    parts: Length = 1
+    too_few_parts: Count = 0
+    recorded: tuple[Record, ...] = ()
+    ahead: WorkOrder | None = None
+
+    @property
+    def work(self) -> BenchmarkWork:
+        """The questions of the job, and how they are scored."""
+        return self.order.works[0]
+
+    def key(self) -> JobKey:
+        """Return what decides the results of the job."""
+        return self.order.key(self.work, self.work.questions, one_by_one=self.one_by_one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +129,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class EncodedQuestion:
-    """The rows that a model reads for one question; answers that need the same row share it."""
+    """The rows that a model reads for one question; answers that need the same row share it; `reference` is as in AskedQuestion."""
 
     rows: tuple[tuple[int, ...], ...]
     answers: tuple[Answer, ...]
+    reference: int | None = None
 
     @property
     def longest(self) -> int:
@@ -93,23 +142,38 @@ class EncodedQuestion:
 
 
 class WorkerEvent(Artifact):
-    """One line of a worker's output; `questions` counts what was done since the event before."""
+    """One line of a worker's output; `questions` counts what was done since the event before.
 
-    kind: Literal["loading", "batch", "warning", "failed"]
+    `ready` follows `loading`; `done` ends an assignment, as `failed` does. `parts` comes with a warning that memory ran out: into how many parts
+    batches are cut from now on. `record` and `anew` come from a worker that cannot write the journal itself: a line for it, and that what it
+    holds of the job is to be set aside.
+    """
+
+    kind: Literal["loading", "ready", "batch", "warning", "failed", "done", "record", "anew"]
     model: Identifier
     benchmark: Identifier | None = None
     questions: int = 0
     message: str = ""
     hint: str | None = None
+    parts: Length = 1
+    record: Record | None = None
 
 
-def orders_of(protocol: Protocol, questions: Mapping[str, Sequence[Question]], folders: Mapping[str, str]) -> tuple[WorkOrder, ...]:
+Preambles = Mapping[str | None, str]
+"""The worked examples that come before a prompt, by the subject of the question; under None, for every subject."""
+
+
+def orders_of(
+    protocol: Protocol, questions: Mapping[str, Sequence[Question]], folders: Mapping[str, str], preambles: Mapping[str, Preambles] | None = None
+) -> tuple[WorkOrder, ...]:
     """Return one order per model that is scored from a checkpoint, in the protocol's order.
 
-    `questions` holds, per benchmark, the true questions behind the drawn ones; `folders` the folder of each checkpoint by model id.
+    `questions` holds, per benchmark, the true questions behind the drawn ones; `folders` the folder of each checkpoint by model id;
+    `preambles`, per benchmark, the worked examples where there are any.
     Raises ValueError when a template asks for what a question does not have.
     """
-    works = tuple(work_of(benchmark, questions[benchmark.id]) for benchmark in protocol.benchmarks)
+    before = preambles or {}
+    works = tuple(work_of(benchmark, questions[benchmark.id], before.get(benchmark.id, {})) for benchmark in protocol.benchmarks)
     return tuple(
         WorkOrder(
             model=model.id,
@@ -124,7 +188,7 @@ def orders_of(protocol: Protocol, questions: Mapping[str, Sequence[Question]], f
     )
 
 
-def jobs_of(orders: Sequence[WorkOrder]) -> tuple[Job, ...]:
+def jobs_of(orders: Sequence[Order]) -> tuple[Job, ...]:
     """Return the jobs of the orders: model by model, benchmark by benchmark, shard by shard."""
     return tuple(
         Job(id=order.key(work, shard).digest(), model=order.model, benchmark=work.benchmark, shard=number, shards=len(shards), questions=len(shard))
@@ -135,17 +199,25 @@ def jobs_of(orders: Sequence[WorkOrder]) -> tuple[Job, ...]:
     )
 
 
-def work_of(benchmark: ProtocolBenchmark, questions: Sequence[Question]) -> BenchmarkWork:
+def work_of(benchmark: ProtocolBenchmark, questions: Sequence[Question], preambles: Preambles | None = None) -> BenchmarkWork:
     """Return a benchmark as models meet it; `questions` are the true ones behind the drawn ones, in the same order.
 
     Raises ValueError when the template asks for what a question does not have.
     """
-    asked = []
+    asked, before = [], preambles or {}
     for drawn, question in zip(benchmark.questions, questions, strict=True):
         try:
             prompt = render_prompt(benchmark.prompt, question)
         except ValueError as error:
             raise ValueError(f"benchmark '{benchmark.id}', question '{drawn.id}': {error}") from error
+        reference = question.answer if benchmark.scoring.method == "option" and benchmark.scoring.distribution else None
+        first = before.get(question.subject) or before.get(None, "")
         answers = tuple(LETTERS[: len(question.choices)]) if benchmark.scoring.method == "letter" else question.choices
-        asked.append(AskedQuestion(name=drawn.id, sha256=question.digest(), prompt=prompt, answers=answers))
-    return BenchmarkWork(benchmark=benchmark.id, scoring=benchmark.scoring, prompt=benchmark.prompt, questions=tuple(asked))
+        asked.append(AskedQuestion(name=drawn.id, sha256=question.digest(), prompt=first + prompt, answers=answers, reference=reference))
+    return BenchmarkWork(
+        benchmark=benchmark.id,
+        scoring=benchmark.scoring,
+        prompt=benchmark.prompt,
+        preambles_sha256=sha256_hex(canonical_json(sorted(before.items(), key=lambda item: item[0] or ""))) if before else None,
+        questions=tuple(asked),
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evalspec.artifacts.base import JsonValue
 from evalspec.errors import Location
 from evalspec.importing.choices import Choices
-from evalspec.importing.faults import Faults
+from evalspec.tables.faults import Faults
 
 ALLOWED = "an answer is the letter of a choice (A), its number counted from 0, or its exact text; the same kind in the whole file"
 
@@ -40,10 +40,15 @@ def settle_answers(written: Sequence[WrittenAnswer], faults: Faults) -> tuple[in
         if readings[kind][row] is None:
             _note_outside(answer, kind if fitting[kind] else "any", faults)
         elif len(set(meant.values())) > 1:
-            kinds = " or as the ".join(f"{other} of choice {answer.choices.labels[index]}" for other, index in meant.items() if index is not None)
             hint = "every answer of this file fits both ways: write letters where choices are numbers, and numbers where choices are letters"
-            faults.add(answer.location, f"the answer{faults.quote(answer.cell)} can be read as the {kinds}", hint=hint)
+            faults.add(answer.location, f"the answer{faults.quote(answer.cell)} can be read as the {_meanings(meant, answer, faults)}", hint=hint)
     return readings[kind]
+
+
+def _meanings(meant: Mapping[str, int | None], answer: WrittenAnswer, faults: Faults) -> str:
+    """Say how an answer can be read; which choice that gives would be the key."""
+    named = {kind: f" of choice {answer.choices.labels[index]}" for kind, index in meant.items() if index is not None}
+    return " or as the ".join(kind + (choice if faults.disclosure == "full" else "") for kind, choice in named.items())
 
 
 def _as_letter(answer: WrittenAnswer) -> int | None:
@@ -74,7 +79,7 @@ def _position(wanted: str, among: tuple[str, ...]) -> int | None:
 def _note_outside(answer: WrittenAnswer, kind: str, faults: Faults) -> None:
     labels = answer.choices.labels
     allowed = {
-        "letter": f"the letters {labels[0]} to {labels[-1]}",
+        "letter": f"the letters {labels[0]} to {labels[-1]}" if faults.disclosure == "full" else f"the {len(labels)} letters",
         "number": f"the numbers 0 to {len(labels) - 1}",
         "text": "the texts that one choice alone has",
         "any": f"the {len(labels)} choices",

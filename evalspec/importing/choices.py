@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from evalspec.artifacts.base import JsonValue
 from evalspec.artifacts.questions import LETTERS
-from evalspec.importing.faults import Faults
-from evalspec.importing.rows import Row, parse_json
+from evalspec.foreign import parse_json
+from evalspec.tables.faults import Faults
+from evalspec.tables.rows import Row
 
 MOST_CHOICES = len(LETTERS)
 ABOUT_DUPLICATES = "correct the question, or set 'duplicate_choices: keep' in the source to ask it as it stands"

@@ -9,8 +9,8 @@ from itertools import takewhile
 
 from evalspec.artifacts.questions import LETTERS
 from evalspec.artifacts.study import FieldNames
-from evalspec.importing.faults import Faults
-from evalspec.importing.rows import Row
+from evalspec.tables.faults import Faults
+from evalspec.tables.rows import Row
 
 CONVENTIONAL = {
     "id": ("id", "question_id", "qid", "item_id", "uid"),
@@ -47,11 +47,11 @@ def find_columns(rows: Sequence[Row], declared: FieldNames, faults: Faults) -> C
     choices = found["choices"] or _choice_columns(present)
     missing = [part for part in NEEDED if (choices if part == "choices" else found[part]) is None]
     for part, name in unknown.items():
-        close = get_close_matches(name, present, n=1)
-        message = f"column '{name}', declared for the {part}, is not in the file; {_listed(present, faults)}"
+        close = get_close_matches(name, present, n=1) if faults.disclosure == "full" else []
+        message = f"column '{name}', declared for the {part}, is not in the file; {faults.list_columns(present)}"
         faults.add(rows[0].location, message, hint=f"did you mean '{close[0]}'?" if close else None)
     for part in missing:
-        faults.add(rows[0].location, f"no column holds the {part}; {_listed(present, faults)}", hint=_how_to_declare(part))
+        faults.add(rows[0].location, f"no column holds the {part}; {faults.list_columns(present)}", hint=_how_to_declare(part))
     question, answer = found["question"], found["answer"]
     if unknown or question is None or answer is None or choices is None:
         return None
@@ -82,10 +82,3 @@ def _folded(present: tuple[str, ...]) -> dict[str, str]:
 def _how_to_declare(part: str) -> str:
     also = "; or give each choice its own column: A, B, C, ..." if part == "choices" else ""
     return f"name it in the study under the source's 'fields', or call it one of {', '.join(CONVENTIONAL[part][:5])}{also}"
-
-
-def _listed(present: tuple[str, ...], faults: Faults) -> str:
-    """Name the columns; of a file that is not disclosed only their number, because without a header they are its first question."""
-    if faults.disclosure != "full":
-        return f"the file has {len(present)} columns"
-    return f"its columns are {', '.join(present[:20])}" + (", ..." if len(present) > 20 else "")

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evalspec.artifacts.base import JsonValue
+from evalspec.foreign import parse_json
 from evalspec.importing.columns import Columns
-from evalspec.importing.faults import Faults
-from evalspec.importing.rows import Row, parse_json
+from evalspec.tables.faults import Faults
+from evalspec.tables.rows import Row
 
 LONGEST_NAME = 200
 NO_FLAG = ("", "ok")

@@ -10,10 +10,9 @@ from pathlib import Path
 from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.study import HubQuestions, QuestionFile
 from evalspec.errors import InputError
+from evalspec.foreign import LARGEST_FILE, read_file
 from evalspec.importing.rows import ENDINGS
 from evalspec.places import hub_repository, hub_snapshot, resolve_inside
-
-LARGEST_FILE = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class FoundSource:
 
 def read_file_source(source: QuestionFile, *, folder: Path, root: Path) -> FoundSource:
     """Return the question file, its digest checked when the study declares one; raises InputError when it cannot be used."""
-    file = SourceFile(source.file, _content(resolve_inside(source.file, folder=folder, root=root), source.file))
+    file = SourceFile(source.file, read_file(resolve_inside(source.file, folder=folder, root=root), name=source.file))
     digest = sha256_hex(file.content)
     if source.sha256 is not None and source.sha256 != digest:
         raise InputError(
@@ -52,27 +51,17 @@ def read_hub_source(source: HubQuestions, *, hub_cache: Path) -> FoundSource:
     """Return the files of one split of a cached data set; raises InputError when they are not there."""
     snapshot = hub_snapshot(hub_cache, kind="dataset", name=source.hub, revision=source.revision)
     repository = hub_repository(hub_cache, kind="dataset", name=source.hub).resolve()
-    files = []
+    files: list[SourceFile] = []
     for path in _split_files(source, snapshot):
         name = f"{source.hub}/{path.relative_to(snapshot).as_posix()}"
         if not path.resolve().is_relative_to(repository):
             raise InputError(f"{name} is a link that leads out of the hub cache's folder of this data set")
-        files.append(SourceFile(name, _content(path.resolve(), name)))
+        room = LARGEST_FILE - sum(len(file.content) for file in files)
+        files.append(SourceFile(name, read_file(path.resolve(), name=name, limit=room)))
     digests = [hashlib.sha256(file.content) for file in files]
     whole = digests[0] if len(digests) == 1 else hashlib.sha256(b"".join(digest.digest() for digest in digests))
     config = f"{source.config}, " if source.config else ""
     return FoundSource(f"{source.hub}@{source.revision} ({config}{source.split})", tuple(files), whole.hexdigest())
-
-
-def _content(path: Path, name: str) -> bytes:
-    if not path.is_file():
-        raise InputError(f"there is no file '{name}'", hint="paths are read from the folder of the study file")
-    if path.stat().st_size > LARGEST_FILE:
-        raise InputError(f"{name} has {path.stat().st_size:,} bytes; at most {LARGEST_FILE:,} are read")
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{name} cannot be read: {error.strerror}") from error
 
 
 def _split_files(source: HubQuestions, snapshot: Path) -> tuple[Path, ...]:

@@ -18,10 +18,11 @@ from evalspec.errors import InputError, Location
 from evalspec.importing.answers import WrittenAnswer, settle_answers
 from evalspec.importing.choices import Choices, read_choices
 from evalspec.importing.columns import Columns, find_columns
-from evalspec.importing.faults import Faults
 from evalspec.importing.labels import LONGEST_NAME, Labels, read_labels
 from evalspec.importing.question_sources import read_file_source, read_hub_source
-from evalspec.importing.rows import Row, read_rows
+from evalspec.importing.rows import read_rows
+from evalspec.tables.faults import Faults
+from evalspec.tables.rows import Row
 
 
 def read_questions(benchmark: Benchmark, *, folder: Path, root: Path, hub_cache: Path) -> QuestionSet:

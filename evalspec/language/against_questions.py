@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalspec.artifacts.questions import LETTERS, QuestionBank, QuestionSet
-from evalspec.artifacts.study import Benchmark, SampleIds, SampleSimple, SampleStratified, size_of
+from evalspec.artifacts.samples import SampleChosen, SampleIds, SampleSimple, SampleStratified, size_of
+from evalspec.artifacts.study import Benchmark
 from evalspec.language.compile import CompiledStudy, located, refuse
 from evalspec.language.faults import Fault, suggestion
 from evalspec.language.positions import Pointer
@@ -46,6 +47,9 @@ def _sample(benchmark: Benchmark, questions: QuestionSet, place: Pointer, planne
         yield Fault((*place, "size"), message, "ask for less, or write sample: {method: all}")
     elif isinstance(sample, SampleStratified):
         yield from _strata(benchmark, sample, questions, place)
+    elif isinstance(sample, SampleChosen) and sample.size > available:
+        message = f'the sample of benchmark "{benchmark.id}" asks for {sample.size:,} questions, and the source has {available:,}'
+        yield Fault((*place, "size"), message, "ask for less, or write sample: {method: all}")
 
 
 def _named(benchmark: Benchmark, sample: SampleIds, questions: QuestionSet, place: Pointer) -> Iterator[Fault]:

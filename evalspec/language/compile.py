@@ -8,7 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalspec.artifacts.study import Sample, Study, sized
+from evalspec.artifacts.samples import Sample, sized
+from evalspec.artifacts.study import Study
 from evalspec.errors import Diagnostic, Location, StudyError
 from evalspec.language import consistency, designs, limits, references
 from evalspec.language.decoding import MAX_BYTES
@@ -16,12 +17,13 @@ from evalspec.language.draft import Draft, without
 from evalspec.language.faults import Fault, suggestion
 from evalspec.language.gates import gates
 from evalspec.language.grammar import Grammar, build_grammar
-from evalspec.language.paths import Surroundings, find_root, paths
+from evalspec.language.paths import Surroundings, paths
 from evalspec.language.positions import Pointer, Source
 from evalspec.language.scalars import quoted
 from evalspec.language.sizes import planned_sizes, sizes
 from evalspec.language.source import read_source
 from evalspec.language.validation import grammar_faults, study_of, version_faults
+from evalspec.places import find_root
 from evalspec.protocols import Catalogue
 
 if TYPE_CHECKING:  # most studies plan no size, and validation starts fast
@@ -133,6 +135,9 @@ def _faults(source: Source, grammar: Grammar, catalogue: Catalogue, surroundings
         consistency.enough_models(draft),
         consistency.named_samples(draft),
         consistency.prompts(draft),
+        consistency.worked_examples(draft),
+        consistency.answer_distributions(draft),
+        consistency.published_vectors(draft),
         designs.designs(draft),
         designs.analyses_need_subjects(draft),
         limits.checks(draft),

@@ -33,7 +33,7 @@ def enough_models(draft: Draft) -> Iterator[Fault]:
     models = draft.ids("model")
     for pointer, entry in draft.entries("analysis"):
         analysis = draft.analysis(entry)
-        comparing = analysis and (analysis.least_models > 1 or (DIFFERENCE in analysis.metrics and ACCURACY not in analysis.metrics))
+        comparing = analysis and (analysis.least_models > 1 or (analysis.metrics and set(analysis.metrics) <= set(analysis.pair_metrics)))
         if comparing and models is not None and len(models) == 1:
             message = f"{name_of(pointer, draft.written)} compares models, and the study has one model only"
             yield Fault((*pointer, "kind"), message, "add a model, or ask for intervals")
@@ -66,6 +66,40 @@ def prompts(draft: Draft) -> Iterator[Fault]:
             ending = "a line break" if prompt.endswith("\n") else "a space"
             hint = "write |- instead of |" if prompt.endswith("\n") else "delete it: the scorer puts the space in front of the answer"
             yield Fault(place, f"the prompt ends with {ending}, which changes how the answer is cut into tokens", hint)
+
+
+def worked_examples(draft: Draft) -> Iterator[Fault]:
+    """Yield a fault for worked examples that nothing asks for, or that nothing is left for."""
+    for pointer, benchmark in draft.entries("benchmark"):
+        scoring, shots = benchmark.get("scoring"), lookup(benchmark, ("scoring", "shots"))
+        if not isinstance(scoring, dict) or (shots is not None and not isinstance(shots, int)):
+            continue
+        if "examples" in scoring and not shots:
+            yield Fault((*pointer, "scoring", "examples"), "examples are named, and none are shown", "write how many: shots: 5")
+        whole = lookup(benchmark, ("sample", "method")) in {None, "all"}
+        if shots and whole and lookup(scoring, ("examples", "source")) is None:
+            message = f"{name_of(pointer, draft.written)} asks every question, which leaves none to show as worked examples"
+            yield Fault((*pointer, "scoring", "shots"), message, "name a file of others: examples: {source: {file: ...}}; or draw a smaller sample")
+
+
+def answer_distributions(draft: Draft) -> Iterator[Fault]:
+    """Yield a fault for answer distributions of questions whose texts are not disclosed: their tokens spell the right answers."""
+    for pointer, benchmark in draft.entries("benchmark"):
+        if lookup(benchmark, ("scoring", "distribution")) is not None and benchmark.get("disclosure") in {"ids", "none"}:
+            message = f"{name_of(pointer, draft.written)} does not disclose its texts, and answer distributions would spell its right answers"
+            yield Fault((*pointer, "scoring", "distribution"), message, "delete the key, or write disclosure: full")
+
+
+def published_vectors(draft: Draft) -> Iterator[Fault]:
+    """Yield a fault for an encoder's vectors of hidden questions: their table, with ids, is part of the run's files."""
+    hidden = {str(benchmark.get("id")) for _, benchmark in draft.entries("benchmark") if benchmark.get("disclosure") == "none"}
+    for pointer, entry in draft.entries("analysis"):
+        named = hidden.intersection(draft.benchmarks_of(entry) or ())
+        if named and lookup(entry, ("embedding", "encoder")) is not None:
+            message = (
+                f"{name_of(pointer, draft.written)} reads vectors of questions, whose table is published, and {quoted(min(named))} discloses nothing"
+            )
+            yield Fault((*pointer, "embedding", "encoder"), message, "name other benchmarks, or use the subjects: partition: declared")
 
 
 def _fields(method: object, prompt: str, place: Pointer) -> Iterator[Fault]:

@@ -8,6 +8,9 @@ from evalspec.language.draft import Draft, Entry
 from evalspec.language.faults import Fault, lookup, name_of
 from evalspec.language.positions import Pointer
 
+WITHOUT_DRAW = "intervals"
+"""The kind of analysis that speaks of chosen questions, without an interval."""
+
 SUBGROUPS = "subgroups"
 """The kind of analysis that speaks of single subjects."""
 
@@ -18,6 +21,7 @@ def designs(draft: Draft) -> Iterator[Fault]:
         name = name_of(pointer, draft.written)
         yield from _clusters(benchmark, pointer, name)
         yield from _pool(benchmark, pointer, name)
+        yield from _chosen(benchmark, pointer, name)
 
 
 def analyses_need_subjects(draft: Draft) -> Iterator[Fault]:
@@ -27,6 +31,7 @@ def analyses_need_subjects(draft: Draft) -> Iterator[Fault]:
             benchmark = draft.find("benchmark", identifier)
             if benchmark is not None:
                 yield from _subjects(analysis, benchmark, pointer, name_of(pointer, draft.written))
+                yield from _drawn(analysis, benchmark, pointer, name_of(pointer, draft.written))
 
 
 def _clusters(benchmark: Entry, pointer: Pointer, name: str) -> Iterator[Fault]:
@@ -43,8 +48,10 @@ def _pool(benchmark: Entry, pointer: Pointer, name: str) -> Iterator[Fault]:
     if benchmark.get("target") != "this_pool":
         return
     method = lookup(benchmark, ("sample", "method")) or "all"
-    if method in ("all", "ids"):
-        drawn = "takes every question of it" if method == "all" else "names its questions instead of drawing them"
+    if method in ("all", "ids", "chosen"):
+        drawn = (
+            "takes every question of it" if method == "all" else f"{'names' if method == 'ids' else 'chooses'} its questions instead of drawing them"
+        )
         message = f"{name} asks about this pool of questions alone, and its sample {drawn}"
         hint = (
             "with all of a pool asked nothing is uncertain about it" if method == "all" else "questions that are chosen say nothing sure about others"
@@ -53,6 +60,26 @@ def _pool(benchmark: Entry, pointer: Pointer, name: str) -> Iterator[Fault]:
     if "clusters" in (lookup(benchmark, ("groups", "subject")), lookup(benchmark, ("groups", "cluster"))):
         message = f"{name} asks about this pool of questions alone, and declares clusters, which stand for others like them"
         yield Fault((*pointer, "target"), message, "delete the key, or declare no clusters")
+
+
+def _chosen(benchmark: Entry, pointer: Pointer, name: str) -> Iterator[Fault]:
+    groups = (lookup(benchmark, ("groups", "subject")), lookup(benchmark, ("groups", "cluster")))
+    if lookup(benchmark, ("sample", "method")) == "chosen" and "clusters" in groups:
+        message = f"{name} chooses its questions by what other models made of them, and declares clusters, which only a random draw can speak for"
+        yield Fault((*pointer, "groups"), message, "delete the key, or draw a simple sample", "key")
+
+
+def _drawn(analysis: Entry, benchmark: Entry, pointer: Pointer, name: str) -> Iterator[Fault]:
+    """Yield a fault for an analysis that rests on random questions where they are chosen; only the weighted estimate can be had from those."""
+    if lookup(benchmark, ("sample", "method")) != "chosen" or (analysis.get("kind") == WITHOUT_DRAW and analysis.get("average") != "macro"):
+        return
+    key = "average" if analysis.get("kind") == WITHOUT_DRAW else "kind"
+    message = (
+        f'{name} rests on questions that were drawn at random, and those of benchmark "{benchmark.get("id")}" are chosen by other models\' answers'
+    )
+    yield Fault(
+        (*pointer, key), message, f"{WITHOUT_DRAW} alone, without average: macro, speaks of them; name other benchmarks, or draw a simple sample"
+    )
 
 
 def _subjects(analysis: Entry, benchmark: Entry, pointer: Pointer, name: str) -> Iterator[Fault]:

@@ -20,6 +20,7 @@ def gates(draft: Draft) -> Iterator[Fault]:
         yield from _assumption(draft, pointer, check)
         yield from _margin(draft, pointer, check)
         yield from _correctable(draft, pointer, check)
+        yield from _bounded(draft, pointer, check)
     yield from _equivalences(draft)
 
 
@@ -75,6 +76,19 @@ def _correctable(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault
     if analysis is not None and analysis.stricter is None:
         message = f"{name} rests on {analysis.kind}, which gives no bounds at a corrected error rate, as require: any needs"
         yield Fault((*pointer, "analysis"), message, "write require: all")
+
+
+def _bounded(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    """Yield a fault for a check of a bound on questions that were chosen and not drawn, whose estimates have none."""
+    entry = draft.find("analysis", check.get("analysis"))
+    named = (check.get("benchmark"),) if check.get("benchmark") else (draft.benchmarks_of(entry) if entry else None) or ()
+    for identifier in named:
+        benchmark = draft.find("benchmark", identifier)
+        if benchmark is not None and lookup(benchmark, ("sample", "method")) == "chosen" and check.get("bound") != "value":
+            place = (*pointer, "bound") if check.get("bound") else (*pointer, "metric")
+            message = f'{name_of(pointer, draft.written)} needs an interval, and the questions of benchmark "{identifier}" are chosen and not drawn'
+            yield Fault(place, message, "write bound: value, which has no error control, or draw a simple sample")
+            return
 
 
 def _equivalences(draft: Draft) -> Iterator[Fault]:

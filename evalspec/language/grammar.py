@@ -7,8 +7,8 @@ from typing import Annotated, Any, Union
 
 from pydantic import BaseModel, Field, create_model
 
-from evalspec.artifacts.base import Artifact, Identifier, JsonValue
-from evalspec.artifacts.study import BenchmarkId, Study
+from evalspec.artifacts.base import Artifact, BenchmarkId, Identifier, JsonValue
+from evalspec.artifacts.study import Study
 from evalspec.language.vocabulary import DESCRIPTIONS, EXAMPLES
 from evalspec.protocols import AnyAnalysis, Catalogue
 

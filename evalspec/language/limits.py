@@ -13,11 +13,9 @@ from evalspec.language.scalars import quoted
 LIMITS = {"at_least": "low", "above": "low", "at_most": "high", "below": "high"}
 """The four limits, each with the bound of the interval that must clear it."""
 
-PAIRED = (DIFFERENCE, "detectable_difference")
-"""The metrics that take two models; the second one is of both alike, in whichever order they are named."""
-
-SCALES = {"accuracy": (0.0, 1.0), "always_right": (0.0, 1.0), "worst_question": (0.0, 1.0), DIFFERENCE: (-1.0, 1.0)}
-WITHOUT_INTERVAL = ("worst_question",)
+SHARES = ("accuracy", "always_right", "worst_question", "harmony", "size_harmony", "worst_group", "group_gap")
+SCALES = {**dict.fromkeys(SHARES, (0.0, 1.0)), DIFFERENCE: (-1.0, 1.0)}
+WITHOUT_INTERVAL = ("worst_question", "size_harmony", "group_gap")
 """Metrics that are values alone."""
 
 DESCRIPTIVE, BY_SUBJECT = "sensitivity", "subgroups"
@@ -38,6 +36,17 @@ def _metric(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
     if analysis and isinstance(metric, str) and metric not in analysis.metrics:
         message = f"analysis {quoted(str(check['analysis']))} ({analysis.kind}) gives no estimate {quoted(metric)}"
         yield Fault((*pointer, "metric"), message, suggestion(metric, analysis.metrics, what="it gives"))
+
+
+def _measured(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    """Yield a fault where a check rests on what is predicted: a prediction is no evidence that a model does what it predicts."""
+    entry = draft.find("analysis", check.get("analysis"))
+    analysis = draft.analysis(entry) if entry else None
+    if analysis and check.get("metric") in analysis.predictions:
+        message = (
+            f"{name_of(pointer, draft.written)} is about {check['metric']}, which is predicted and not measured: a prediction satisfies no check"
+        )
+        yield Fault((*pointer, "metric"), message, "score the model on that benchmark, and check what is measured")
 
 
 def _one_limit(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
@@ -77,14 +86,16 @@ def _baseline(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
     written = lookup(draft.written, pointer)
     named = isinstance(written, dict) and written.get("baseline") is not None
     model, baseline = check.get("model"), check.get("baseline")
-    analysis = draft.find("analysis", check.get("analysis"))
-    given = draft.analysis(analysis) if analysis else None
-    metric = check.get("metric") if given is None or check.get("metric") in given.metrics else None
+    entry = draft.find("analysis", check.get("analysis"))
+    analysis = draft.analysis(entry) if entry else None
+    metric = check.get("metric")
     name = name_of(pointer, draft.written)
-    if metric in PAIRED and not named:
-        yield Fault((*pointer, "metric"), f'{name} is about a difference and has no "baseline"', "add baseline: the model that is subtracted")
-    elif isinstance(metric, str) and metric not in PAIRED and named:
-        yield Fault((*pointer, "baseline"), f"{name} is about {metric}, which takes no baseline", f"delete it, or use the metric {DIFFERENCE}", "key")
+    if analysis and metric in analysis.pair_metrics and not named:
+        hint = "add baseline: the model that is subtracted" if metric == DIFFERENCE else "add baseline: the other model"
+        yield Fault((*pointer, "metric"), f'{name} is about {metric}, which is of two models, and has no "baseline"', hint)
+    elif analysis and metric in analysis.metrics and metric not in analysis.pair_metrics and named:
+        other = f"use {' or '.join(analysis.pair_metrics)}" if analysis.pair_metrics else "name an analysis that compares models"
+        yield Fault((*pointer, "baseline"), f"{name} is about {metric}, which takes no baseline", f"delete it, or {other}", "key")
     elif isinstance(model, str) and model == baseline:
         yield Fault((*pointer, "baseline"), f"{name} compares {quoted(model)} with itself", "name two different models")
 
@@ -125,4 +136,4 @@ def _decidable(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
 
 
 Rule = Callable[[Draft, Pointer, Entry], Iterator[Fault]]
-RULES: tuple[Rule, ...] = (_metric, _one_limit, _bound_fits, _scale, _baseline, _benchmark, _subject, _decidable)
+RULES: tuple[Rule, ...] = (_metric, _measured, _one_limit, _bound_fits, _scale, _baseline, _benchmark, _subject, _decidable)

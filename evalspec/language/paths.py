@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Literal
 
+from evalspec.artifacts.outside import OutsideTable
 from evalspec.language.draft import Draft
-from evalspec.language.faults import Fault, closest
+from evalspec.language.faults import Fault, closest, lookup
 from evalspec.language.positions import Pointer
 from evalspec.language.scalars import quoted
+from evalspec.language.shapes import places_of
+from evalspec.places import SETTINGS_FILE
 
-SETTINGS_FILE = "evalspec.toml"
 QUESTION_ENDINGS = (".jsonl", ".csv", ".parquet")
 RECORD_ENDINGS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
@@ -28,15 +30,6 @@ class Surroundings:
     root: Path
 
 
-def find_root(folder: Path) -> Path:
-    """Return the folder that a study's paths may not leave: that of the nearest `evalspec.toml`, else the git repository's, else the study's."""
-    folder = folder.resolve()
-    around = (folder, *folder.parents)
-    marked = (parent for parent in around if (parent / SETTINGS_FILE).is_file())
-    repositories = (parent for parent in around if (parent / ".git").exists())
-    return next(marked, None) or next(repositories, None) or folder
-
-
 def paths(draft: Draft, surroundings: Surroundings) -> Iterator[Fault]:
     """Yield a fault for every local file or folder that is not there, may not be read, or is not the one declared."""
     for pointer, model in draft.entries("model"):
@@ -44,6 +37,10 @@ def paths(draft: Draft, surroundings: Surroundings) -> Iterator[Fault]:
         yield from _source(model.get("source"), (*pointer, "source"), "responses", "file", surroundings)
     for pointer, benchmark in draft.entries("benchmark"):
         yield from _source(benchmark.get("source"), (*pointer, "source"), "file", "file", surroundings)
+        examples = lookup(benchmark, ("scoring", "examples", "source"))
+        yield from _source(examples, (*pointer, "scoring", "examples", "source"), "file", "file", surroundings)
+    for pointer, table in places_of(draft.document, draft.content, OutsideTable):
+        yield from _source(table, pointer, "path", "file", surroundings)
 
 
 def _source(source: object, pointer: Pointer, key: str, wanted: Wanted, surroundings: Surroundings) -> Iterator[Fault]:
@@ -91,7 +88,8 @@ def _whereabouts(written: str, place: Pointer, wanted: Wanted, surroundings: Sur
     if is_wanted:
         return None
     if exists:
-        return Fault(place, f"{quoted(written)} is {'a folder' if wanted == 'file' else 'a file'}; a {wanted} is needed here")
+        sort = "a folder" if real.is_dir() else "a file" if real.is_file() else "neither a file nor a folder"
+        return Fault(place, f"{quoted(written)} is {sort}; a {wanted} is needed here")
     return Fault(place, f"there is no {wanted} {quoted(written)}", _sibling(written, path, wanted))
 
 

@@ -89,7 +89,7 @@ def _section(name: str, definitions: dict[str, Definition], catalogue: Catalogue
         lines.append(f"| `{key}` | {_values(schema, definitions)} | {default} | {_cell(schema.get('description', ''))} |")
     kind = _kind(definition)
     if kind:
-        metrics = ", ".join(f"`{metric}`" for metric in catalogue[kind].metrics)
+        metrics = ", ".join(f"`{metric}`" for metric in catalogue[kind].metrics if metric not in catalogue[kind].predictions)
         lines += ["", f"Estimates that a check can use as `metric`: {metrics}." if metrics else "It gives no estimate that a check can use."]
         lines += ["", *(f"- {source}" for source in catalogue[kind].sources)] if catalogue[kind].sources else []
     return "\n".join(lines) + "\n"

@@ -1,16 +1,19 @@
-"""How does a first study look?  A commented file that validates and runs as it is written."""
+"""How does a first study look, and where may it stand?  A commented file that validates and runs as it is written."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath, PurePosixPath
 
 from evalspec.artifacts.study import API_VERSIONS
+from evalspec.errors import Diagnostic, UsageError
 from evalspec.language.example import SYSTEMS, questions_jsonl, recorded_csv
 from evalspec.language.grammar import build_grammar
 from evalspec.language.scalars import quoted
+from evalspec.places import SETTINGS_FILE, find_root
 from evalspec.protocols import Catalogue
 
 STUDY, QUESTIONS, RECORDED, SCHEMA = "study.yaml", "questions.jsonl", "recorded.csv", "evalspec.schema.json"
@@ -88,6 +91,41 @@ def scaffold(checkpoints: Sequence[str] = ()) -> str:
         lines += [f"  - id: {name}", "    source:", f"      {source}"]
     comparison = COMPARISON if len(names) > 1 else ""
     return HEAD + "\n".join(lines) + "\n" + BENCHMARKS + comparison + THRESHOLDS.format(model=names[0])
+
+
+def checkpoints_seen_from(folder: Path, checkpoints: Sequence[Path]) -> tuple[str, ...]:
+    """Return checkpoint folders as a study in `folder` names them; raises UsageError with every one that it could not read."""
+    faults = [fault for checkpoint in checkpoints if (fault := _unreadable(checkpoint, folder))]
+    if faults:
+        raise UsageError(faults)
+    return tuple(PurePath(os.path.relpath(checkpoint.resolve(), folder.resolve())).as_posix() for checkpoint in checkpoints)
+
+
+def write_new(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files into a folder, which is made where it is not there; raises UsageError, and writes nothing, where one of them exists."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; a first study needs a folder", hint="name another folder; nothing was written")
+    taken = [name for name in files if (folder / name).exists()]
+    if taken:
+        raise UsageError(f"{folder} already holds {', '.join(taken)}", hint="name another folder; nothing was written")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _unreadable(checkpoint: Path, folder: Path) -> Diagnostic | None:
+    """Return why a study in `folder` could not read a checkpoint; None where it could."""
+    if not checkpoint.is_dir():
+        message = f"{checkpoint} is a file; --model takes the folder of a checkpoint" if checkpoint.exists() else f"there is no folder {checkpoint}"
+        return Diagnostic(message, hint="name the folder that holds config.json and the weights, as seen from here; nothing was written")
+    real, root = checkpoint.resolve(), find_root(folder)
+    if real.is_relative_to(root):
+        return None
+    around = Path(os.path.commonpath((real, root)))
+    hint = f"copy it into {root}"
+    if not (root / SETTINGS_FILE).is_file() and around != Path(around.anchor):
+        hint += f", or put an empty {SETTINGS_FILE} into {around}: studies below it may then read all that it holds"
+    return Diagnostic(f"{checkpoint} lies outside {root}, the folder that a study in {folder} may read", hint=f"{hint}; nothing was written")
 
 
 def _names(checkpoints: Sequence[str]) -> list[str]:

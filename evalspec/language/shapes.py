@@ -86,14 +86,23 @@ def pointer_of(root: type[BaseModel], loc: Sequence[str | int], content: JsonVal
     return tuple(pointer)
 
 
+def places_of(root: type[BaseModel], content: JsonValue, wanted: type[BaseModel]) -> Iterator[tuple[Pointer, JsonValue]]:
+    """Yield every value at whose place the grammar has a mapping of this kind."""
+    for pointer, shape, value in _walk(shape_of(root, content), (), content):
+        if shape.model is not None and issubclass(shape.model, wanted):
+            yield pointer, value
+
+
 def references(root: type[BaseModel], content: JsonValue) -> Iterator[tuple[Pointer, str, str]]:
     """Yield every value that refers to a model, benchmark or analysis: its place, to what it refers, and the id."""
-    yield from _references(shape_of(root, content), (), content)
+    for pointer, shape, value in _walk(shape_of(root, content), (), content):
+        if shape.refers_to and isinstance(value, str):
+            yield pointer, shape.refers_to, value
 
 
-def _references(shape: Shape, pointer: Pointer, value: JsonValue) -> Iterator[tuple[Pointer, str, str]]:
-    if shape.refers_to and isinstance(value, str):
-        yield pointer, shape.refers_to, value
+def _walk(shape: Shape, pointer: Pointer, value: JsonValue) -> Iterator[tuple[Pointer, Shape, JsonValue]]:
+    """Yield every value with its place and what the grammar asks for there."""
+    yield pointer, shape, value
     items: Iterator[tuple[str | int, JsonValue]] = iter(())
     if isinstance(value, dict):
         items = iter(value.items())
@@ -102,7 +111,7 @@ def _references(shape: Shape, pointer: Pointer, value: JsonValue) -> Iterator[tu
     for step, inner in items:
         child = shape.child(step, inner)
         if child:
-            yield from _references(child, (*pointer, step), inner)
+            yield from _walk(child, (*pointer, step), inner)
 
 
 def _step(content: JsonValue, step: str | int) -> JsonValue:

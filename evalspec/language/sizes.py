@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from evalspec.artifacts.base import canonical_json
-from evalspec.artifacts.study import SampleSimple, SampleStratified, SizeToDetect, Study
+from evalspec.artifacts.samples import SampleSimple, SampleStratified, SizeToDetect
+from evalspec.artifacts.study import Study
 from evalspec.language.draft import Draft, Entry
 from evalspec.language.faults import Fault, lookup, name_of
 from evalspec.language.grammar import OWN_KEYS

@@ -54,8 +54,8 @@ def _events(page: Page, stop: Callable[[Span, str, str | None], StudyError]) -> 
         while parser.check_event():
             yield parser.get_event()  # type: ignore[no-untyped-call]
     except yaml.MarkedYAMLError as error:
-        place, message, hint = explain(error)
-        raise stop(place, message, hint) from error
+        found = explain(error)
+        raise stop(found.place, found.message, found.hint) from error
     except (ValueError, OverflowError) as error:  # PyYAML lets them through for an escape beyond Unicode and for huge version numbers
         raise stop(_start(parser.get_mark()), "this escape or version number is out of range", None) from error
 

@@ -59,16 +59,26 @@ WORDINGS = (
 )
 
 
-def explain(error: MarkedYAMLError) -> tuple[Span, str, str | None]:
-    """Return where a syntax error stands, what it means and how to mend it."""
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Where a syntax error stands, what it means, and how to mend it."""
+
+    place: Span
+    message: str
+    hint: str | None = None
+
+
+def explain(error: MarkedYAMLError) -> Explanation:
+    """Return what a syntax error means in plain words."""
     apart = error.context_mark and error.problem_mark and error.context_mark.line != error.problem_mark.line
     told = f"{error.context or ''}: {error.problem or ''}{', on another line' if apart else ''}"
     for wording in WORDINGS:
         found = re.search(wording.problem, told)
         if found:
             mark = error.context_mark if wording.at_start and error.context_mark else error.problem_mark
-            return Span(*position(mark)), wording.message.format(*found.groups()), wording.hint
-    return Span(*position(error.problem_mark or error.context_mark)), f"not valid YAML: {(error.problem or error.context or '').strip()}", None
+            return Explanation(Span(*position(mark)), wording.message.format(*found.groups()), wording.hint)
+    told = (error.problem or error.context or "").strip()
+    return Explanation(Span(*position(error.problem_mark or error.context_mark)), f"not valid YAML: {told}")
 
 
 def position(mark: Mark | None) -> tuple[int, int]:

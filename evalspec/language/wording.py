@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from evalspec.artifacts.base import JsonValue
 from evalspec.language.faults import Fault, closest, lookup, name_of, shown, suggestion
 from evalspec.language.positions import Pointer
-from evalspec.language.scalars import quoted
+from evalspec.language.scalars import quoted, shortened
 from evalspec.language.shapes import Shape, pointer_of, shape_at
 from evalspec.language.vocabulary import DESCRIPTIONS, EXAMPLES
 
@@ -23,6 +23,9 @@ PATTERNS = {
     r"^[0-9a-f]{40}$": "a full commit: 40 hexadecimal digits in lower case",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "a short name: letters, digits and . _ - only, a letter or digit first, at most 64 characters",
     r"^[\w.-]+/[\w.-]+$": "a name on the hub: owner/name",
+}
+PATTERN_HINTS = {
+    r"^[0-9a-f]{40}$": "a branch or a tag can move: write the commit that it stands for now, as the hub shows it in the history of the files",
 }
 TYPES = {
     "int_type": "a whole number",
@@ -103,8 +106,21 @@ def _unknown_key(problem: Problem) -> Fault:
     return Fault(problem.pointer, f'unknown key "{key}" in {name_of(problem.pointer[:-1], problem.content)}', hint, "key")
 
 
-def _wrong_type(problem: Problem) -> Fault:
-    return _of_type(problem, TYPES[problem.error["type"]])
+def _wrong_type(problem: Problem) -> Fault | None:
+    wanted = TYPES[problem.error["type"]]
+    if wanted == "a list" and _repeats_its_neighbour(problem):
+        return None
+    return _of_type(problem, wanted)
+
+
+def _repeats_its_neighbour(problem: Problem) -> bool:
+    """Return whether the entry before has the same fault, as in [a, b] for [[a, b]]."""
+    *around, place = problem.pointer
+    return isinstance(place, int) and place > 0 and _is_plain(lookup(problem.content, (*around, place - 1)))
+
+
+def _is_plain(value: JsonValue) -> bool:
+    return isinstance(value, str | int | float)
 
 
 def _of_type(problem: Problem, wanted: str) -> Fault:
@@ -132,15 +148,33 @@ def _type_hint(wanted: str, problem: Problem) -> str | None:
             return f"write the proportion: {float(percent) / 100:g}"
         return f"write {bare}" if NUMERIC.fullmatch(bare) else None
     if wanted == "a list":
-        return f"write [{value}]" if isinstance(value, str | int | float) else "begin every entry with -"
+        return _bracketed(problem) if _is_plain(value) else "begin every entry with -"
     return None
+
+
+def _bracketed(problem: Problem) -> str:
+    """Say how plain values become a list, or the lists of a list that they stand in without brackets of their own."""
+    *around, place = problem.pointer
+    entries = lookup(problem.content, tuple(around))
+    kinds = get_args(problem.shape.type) if problem.shape else ()
+    if not isinstance(place, int) or not isinstance(entries, list) or not all(map(_is_plain, entries)):
+        return "write lists in a list, as in [[a, b]]" if kinds and get_origin(kinds[0]) is tuple else f"write [{problem.value}]"
+    size = len(kinds) if kinds and Ellipsis not in kinds else len(entries)
+    lists = [f"[{', '.join(map(str, entries[start : start + size]))}]" for start in range(0, len(entries), size)]
+    return f"write [{', '.join(lists)}]"
 
 
 def _out_of_range(problem: Problem) -> Fault:
     key, words = BOUNDS[problem.error["type"]]
     limit = problem.limits[key]
     number = f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
-    return Fault(problem.pointer, f"{problem.name} must be {words} {number}, not {json.dumps(problem.value)}")
+    return Fault(problem.pointer, f"{problem.name} must be {words} {number}, not {json.dumps(problem.value)}", _as_proportion(problem.value, limit))
+
+
+def _as_proportion(value: JsonValue, most: float) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or most != 1 or not 1 < value <= 100:
+        return None
+    return f"proportions are written between 0 and 1: {value / 100:g} for {value:g}%"
 
 
 def _not_among(problem: Problem) -> Fault:
@@ -201,7 +235,8 @@ def _pattern(problem: Problem) -> Fault | None:
         return None  # no such id exists, which the check of references says better
     pattern = str(problem.limits["pattern"])
     wanted = PATTERNS.get(pattern, f"of the form {pattern}")
-    return Fault(problem.pointer, f"{problem.name} must be {wanted}; got {quoted(str(problem.value))}")
+    got = quoted(shortened(str(problem.value)))
+    return Fault(problem.pointer, f"{problem.name} must be {wanted}; got {got}", PATTERN_HINTS.get(pattern))
 
 
 def _own_check(problem: Problem) -> Fault:

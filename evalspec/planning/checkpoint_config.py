@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 
 from evalspec.artifacts.base import JsonValue
 from evalspec.errors import InputError
-
-LARGEST_CONFIG = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +21,6 @@ class Shape:
     vocabulary: int
 
 
-def read_json(path: Path, *, name: str) -> dict[str, JsonValue]:
-    """Return a JSON object of a checkpoint; raises InputError when it is none."""
-    try:
-        if path.stat().st_size > LARGEST_CONFIG:
-            raise InputError(f"{name} has {path.stat().st_size:,} bytes; at most {LARGEST_CONFIG:,} are read")
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{name} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} is not JSON", hint="copy or download the file again") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{name} is not a JSON object")
-    return value
-
-
 def architecture(config: dict[str, JsonValue], *, name: str) -> str:
     """Return the model class that the checkpoint was saved from; raises InputError when config.json does not say."""
     named = config.get("architectures")
@@ -48,10 +29,17 @@ def architecture(config: dict[str, JsonValue], *, name: str) -> str:
     raise InputError(f"{name} does not say which architecture the model has", hint='it needs "architectures": ["..."], as save_pretrained writes it')
 
 
+def text_settings(config: dict[str, JsonValue], *, name: str) -> dict[str, JsonValue]:
+    """Return the settings of the (text) model, which those of a model with several parts keep apart; raises InputError when they are no object."""
+    nested = config.get("text_config")
+    if nested is not None and not isinstance(nested, dict):
+        raise InputError(f"{name}: text_config is not a JSON object", hint="it holds the settings of the text model, as save_pretrained writes them")
+    return {**config, **nested} if nested else config
+
+
 def shape(config: dict[str, JsonValue], *, name: str) -> Shape:
     """Return the sizes of the (text) model; raises InputError when config.json lacks one that memory depends on."""
-    nested = config.get("text_config")
-    sizes = {**config, **nested} if isinstance(nested, dict) else config
+    sizes = text_settings(config, name=name)
     hidden, heads = _size(sizes, ("hidden_size", "n_embd", "d_model"), name), _size(sizes, ("num_attention_heads", "n_head"), name)
     return Shape(
         hidden=hidden,

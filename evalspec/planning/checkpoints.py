@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 from evalspec.artifacts.protocol import CheckpointIdentity, FileDigest
 from evalspec.artifacts.study import HubCheckpoint, LocalCheckpoint
 from evalspec.errors import InputError
+from evalspec.foreign import read_object
 from evalspec.places import hub_repository, hub_snapshot, resolve_inside
-from evalspec.planning.checkpoint_config import architecture, read_json
+from evalspec.planning.checkpoint_config import architecture, text_settings
 from evalspec.planning.digests import FileDigester, file_sha256
 from evalspec.planning.tensor_files import Tensor, read_tensors
 
@@ -52,10 +54,12 @@ def find_checkpoint(source: LocalCheckpoint | HubCheckpoint, *, folder: Path, ro
 
 def identify(checkpoint: CheckpointFolder, *, digest: FileDigester = file_sha256) -> CheckpointIdentity:
     """Return the digests of every file that decides what the model answers; raises InputError when the folder is no usable checkpoint."""
-    weights = weight_files(checkpoint)
-    names = _present(checkpoint, (*CONFIG_FILES, *TOKENIZER_FILES)) | {path.name for path in checkpoint.path.glob("*.safetensors")}
+    known = {name for name in (*CONFIG_FILES, *TOKENIZER_FILES) if os.path.lexists(checkpoint.path / name)}
+    names = known | {path.name for path in checkpoint.path.glob("*.safetensors")}
     _check_places(checkpoint, names)
-    config = read_json(checkpoint.path / "config.json", name=f"{checkpoint.origin}/config.json")
+    weights = weight_files(checkpoint)
+    config = read_object(checkpoint.path / "config.json", name=f"{checkpoint.origin}/config.json")
+    text_settings(config, name=f"{checkpoint.origin}/config.json")
     _refuse_code(checkpoint, names)
     tensors = read_weights(checkpoint, weights)
     files = tuple(_file_digest(checkpoint, name, digest) for name in sorted(names))
@@ -110,7 +114,7 @@ def stored_dtype(tensors: Iterable[Tensor]) -> str:
 
 
 def _indexed(checkpoint: CheckpointFolder) -> tuple[str, ...]:
-    index = read_json(checkpoint.path / INDEX, name=f"{checkpoint.origin}/{INDEX}")
+    index = read_object(checkpoint.path / INDEX, name=f"{checkpoint.origin}/{INDEX}")
     places = index.get("weight_map")
     named = sorted({str(name) for name in places.values()}) if isinstance(places, dict) else []
     for name in named or [""]:
@@ -128,6 +132,8 @@ def _present(checkpoint: CheckpointFolder, names: Iterable[str]) -> set[str]:
 def _check_places(checkpoint: CheckpointFolder, names: Iterable[str]) -> None:
     boundary = checkpoint.boundary.resolve()
     for name in sorted(names):
+        if not (checkpoint.path / name).is_file():
+            raise InputError(f"'{checkpoint.origin}': {name} is no file that can be read", hint="put the file itself there, or take it out")
         if not (checkpoint.path / name).resolve().is_relative_to(boundary):
             problem = f"'{checkpoint.origin}': {name} is a link that leads outside the folder that may be read"
             raise InputError(problem, hint="put the file itself there")
@@ -135,7 +141,7 @@ def _check_places(checkpoint: CheckpointFolder, names: Iterable[str]) -> None:
 
 def _refuse_code(checkpoint: CheckpointFolder, names: Iterable[str]) -> None:
     for name in sorted({"config.json", "tokenizer_config.json"}.intersection(names)):
-        content = read_json(checkpoint.path / name, name=f"{checkpoint.origin}/{name}")
+        content = read_object(checkpoint.path / name, name=f"{checkpoint.origin}/{name}")
         nested = [value for value in content.values() if isinstance(value, dict)]
         if any("auto_map" in part for part in (content, *nested)):
             raise InputError(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from evalspec.artifacts.protocol import CheckpointIdentity, PlannedSize, Protocol, ProtocolModel
-from evalspec.artifacts.schedule import Detectable, GateForecast, Schedule
+from evalspec.artifacts.schedule import Detectable, GateForecast, Job, Rankable, Schedule
+from evalspec.artifacts.work import CHECKED
 
 Table = Sequence[Sequence[str]]
 ABOUT_GAPS = (
     "  gap: true difference in accuracy that the test shows to be other than 0, or above its limit; "
     "discordance: share of the questions that exactly one of the two models answers correctly"
+)
+ABOUT_RANKS = (
+    "  gap: true difference in accuracy that the sample shows in the right order, a tie counting as wrong, as if it were a simple one; "
+    "no test stands behind it, and a gap that is ranked may be far from detected"
 )
 ABOUT_GATES = "  true value: declared in the check, or assumed; alpha: chance of a false pass where the truth lies at the limit"
 
@@ -23,6 +29,7 @@ def describe(schedule: Schedule, protocol: Protocol) -> str:
         ("Jobs", _jobs(schedule)),
         ("Time", _time(schedule)),
         ("Sample by subject", _strata(schedule)),
+        ("Smallest gap ranked the right way round in 80% of samples", _ranks(schedule.rankable)),
         ("Smallest gap detected with 80% power", _gaps(schedule.detectable)),
         ("Checks: chance of passing", _gates(schedule.gates)),
         ("Warnings", "\n".join(f"  {warning}" for warning in schedule.warnings)),
@@ -87,7 +94,16 @@ def _jobs(schedule: Schedule) -> str:
                 _duration(job.seconds),
             )
         )
-    return _aligned(rows, right=(3, 4, 5, 7))
+    return _aligned(rows, right=(3, 4, 5, 7)) + "\n" + _answers(schedule.jobs)
+
+
+def _answers(jobs: Sequence[Job]) -> str:
+    """Say how many answers the progress of the run counts: each model's to each question, and those of its self-check."""
+    asked: Counter[tuple[str, str]] = Counter()
+    for job in jobs:
+        asked[job.model, job.benchmark] += job.questions
+    once, again = asked.total(), sum(min(questions, CHECKED) for questions in asked.values())
+    return f"  {once:,} answers, and {again:,} more where models are asked again, one question at a time, as a self-check: {once + again:,} in all"
 
 
 def _time(schedule: Schedule) -> str:
@@ -102,6 +118,20 @@ def _strata(schedule: Schedule) -> str:
     rows = [("benchmark", "subject", "in source", "drawn")]
     rows += [(stratum.benchmark, stratum.subject, f"{stratum.available:,}", f"{stratum.drawn:,}") for stratum in schedule.strata]
     return _aligned(rows, right=(2, 3)) if schedule.strata else ""
+
+
+def _ranks(rankable: Sequence[Rankable]) -> str:
+    if not rankable:
+        return ""
+    rows = [("benchmark", "questions", "as ranked by", "discordance", "gap")]
+    for entry in rankable:
+        if entry.undefined is not None or entry.discordance is None:
+            rows.append((entry.benchmark, f"{entry.n:,}", entry.undefined or "", "", ""))
+            continue
+        held = "questions like these" if entry.pool is None else f"all {entry.pool:,} of the source"
+        discordance = f"{entry.discordance:.0%} {'declared' if entry.discordance_declared else 'assumed'}"
+        rows.append((entry.benchmark, f"{entry.n:,}", held, discordance, "none" if entry.gap is None else f"{100 * entry.gap:.1f} points"))
+    return _aligned(rows, right=(1, 3, 4)) + "\n" + ABOUT_RANKS
 
 
 def _gaps(detectable: Sequence[Detectable]) -> str:

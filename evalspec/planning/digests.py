@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from evalspec.artifacts.base import canonical_json
+from evalspec.foreign import parse_json
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
 
 FileDigester = Callable[[Path], str]
 """Gives the SHA-256 of a file in lower-case hexadecimal."""
@@ -41,11 +44,12 @@ class RememberedDigests:
     def from_json(cls, content: bytes) -> RememberedDigests:
         """Read what was remembered; content that does not fit is forgotten, since every digest can be made again."""
         try:
-            known = json.loads(content)
+            known = parse_json(content.decode())
         except ValueError:
-            known = None
-        fits = isinstance(known, dict) and all(isinstance(digest, str) and len(digest) == 64 for digest in known.values())
-        return cls(known if fits else None)
+            return cls()
+        digests = {file: digest for file, digest in known.items() if isinstance(digest, str)} if isinstance(known, dict) else {}
+        fits = isinstance(known, dict) and len(digests) == len(known) and all(map(SHA256.fullmatch, digests.values()))
+        return cls(digests if fits else None)
 
     def to_json(self) -> bytes:
         """Return what is remembered."""

@@ -13,11 +13,13 @@ from typing import get_args
 import numpy as np
 
 from evalspec.artifacts.protocol import Protocol, ProtocolBenchmark
+from evalspec.artifacts.samples import SampleSimple, SampleStratified, SizeToDetect
 from evalspec.artifacts.schedule import GateForecast
-from evalspec.artifacts.study import Check, SampleSimple, SampleStratified, SizeToDetect
+from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import CheckTest
-from evalspec.statistics.floors import Bound, Floor, floor_questions, floor_truth_needed
+from evalspec.statistics.floors import Floor, floor_questions, floor_truth_needed
 from evalspec.statistics.planned_tests import PlannedTest, TestName
+from evalspec.statistics.proportions import ProportionMethod
 
 POWER = 0.8
 USUAL_DISCORDANCE = 0.2
@@ -26,6 +28,7 @@ USUAL_DISCORDANCE = 0.2
 POINT_VALUE = "a value alone has no error control, so no power is stated"
 NO_FORECAST = "the power of this analysis is not known before scoring"
 CLUSTERED = "questions come in clusters, and power depends on how alike those of one cluster are"
+CHOSEN = "the questions are chosen and not drawn, so nothing is known of how far an estimate from them can be off"
 WEIGHTED = "the sample is weighted, and power depends on how much its strata differ"
 
 
@@ -47,21 +50,27 @@ def gate_warnings(forecasts: tuple[GateForecast, ...]) -> Iterator[str]:
         if entry.undefined is None and entry.smallest is None and entry.why_not:
             yield f"{place} cannot pass on {entry.n:,} questions: {entry.why_not}"
         elif entry.power is not None and entry.power < entry.wanted:
-            yield f"{place} will pass with a chance of {entry.power:.0%} only, {_assumed(entry)}; {_needs(entry)}"
+            yield f"{place} will pass with a chance of {_percent(entry.power)} only, {_assumed(entry)}; {_needs(entry)}"
+
+
+def _percent(share: float) -> str:
+    """Return a share in whole percent, more exactly where that would call little nothing, or much all."""
+    text = f"{share:.0%}"
+    return text if text not in {"0%", "100%"} or share in {0.0, 1.0} else f"{share * 100:.2g}%" if share < 0.5 else f"{share * 100:.4g}%"
 
 
 def _assumed(entry: GateForecast) -> str:
     if entry.discordance is None:
         return f"if the true value is {entry.truth:g}"
     declared = "declared" if entry.discordance_declared else "assumed"
-    return f"if the true difference is {entry.truth:g} and {entry.discordance:.0%} of the questions are discordant ({declared})"
+    return f"if the true difference is {entry.truth:g} and {entry.discordance * 100:g}% of the questions are discordant ({declared})"
 
 
 def _needs(entry: GateForecast) -> str:
     if entry.needed is None:
-        return f"no number of questions makes that {entry.wanted:.0%}"
+        return f"no number of questions makes that {_percent(entry.wanted)}"
     beyond = f", more than the {entry.source_size:,} of this source" if entry.needed > entry.source_size else ""
-    return f"{entry.wanted:.0%} would need {entry.needed:,} questions{beyond}"
+    return f"{_percent(entry.wanted)} would need {entry.needed:,} questions{beyond}"
 
 
 def _forecast(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | None) -> GateForecast:
@@ -72,7 +81,7 @@ def _forecast(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | No
         return empty.model_copy(update={"undefined": reason or NO_FORECAST})
     empty = empty.model_copy(update={"test": tested.test, "alpha": tested.alpha})
     lower = check.at_least is not None or check.above is not None
-    if tested.test in get_args(Bound):
+    if tested.test in get_args(ProportionMethod):
         return _of_share(empty, check, tested, lower=lower)
     return _of_difference(empty, check, tested, _discordance(check, benchmark, tested), lower=lower)
 
@@ -80,8 +89,10 @@ def _forecast(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | No
 def _why_undefined(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | None) -> str | None:
     if check.bound == "value":
         return POINT_VALUE
-    if tested is None or tested.test not in (*get_args(Bound), *get_args(TestName)):
+    if tested is None or tested.test not in (*get_args(ProportionMethod), *get_args(TestName)):
         return NO_FORECAST
+    if benchmark.sample.method == "chosen":
+        return CHOSEN
     if benchmark.clusters is not None:
         return CLUSTERED
     weights = [question.weight for question in benchmark.questions]
@@ -102,7 +113,7 @@ def _of_share(empty: GateForecast, check: Check, tested: CheckTest, *, lower: bo
     if not 0.0 < empty.limit < 1.0:
         return empty.model_copy(update={"undefined": f"a limit of {empty.limit:g} is passed always or never"})
     truth = check.assume.accuracy if check.assume else None
-    floor = Floor(empty.limit if lower else 1.0 - empty.limit, tested.alpha, tested.test)  # type: ignore[arg-type]  # one of Bound
+    floor = Floor(empty.limit if lower else 1.0 - empty.limit, tested.alpha, tested.test)  # type: ignore[arg-type]  # a ProportionMethod
     smallest = floor_truth_needed(empty.n, floor, power=POWER)
     found = empty.model_copy(update={"truth": truth, "truth_declared": truth is not None})
     if smallest is None:
@@ -135,7 +146,7 @@ def _of_difference(empty: GateForecast, check: Check, tested: CheckTest, discord
     except ValueError as error:
         return found.model_copy(update={"undefined": str(error)})
     if nearest is None:
-        why = f"at a discordance of {share:.0%} no true difference passes with a chance of {POWER:.0%}"
+        why = f"at a discordance of {share * 100:g}% no true difference passes with a chance of {_percent(POWER)}"
         return found.model_copy(update={"power": power, "why_not": why})
     found = found.model_copy(update={"smallest": sign * nearest, "power": power})
     if truth is None:

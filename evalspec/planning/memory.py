@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from evalspec.artifacts.schedule import MemoryNeed
-from evalspec.planning.checkpoint_config import Shape, read_json, shape
+from evalspec.foreign import read_object
+from evalspec.planning.checkpoint_config import Shape, shape
 from evalspec.planning.checkpoints import CheckpointFolder, read_weights, stored_dtype, weight_files
 from evalspec.planning.tensor_files import BITS
 
@@ -29,7 +30,7 @@ def memory_need(checkpoint: CheckpointFolder, *, model: str, precision: Literal[
     h and kv the heads, d their size and V the vocabulary. No cached prefix. A tenth on top for the allocator, and the runtime itself.
     """
     tensors = read_weights(checkpoint, weight_files(checkpoint))
-    sizes = shape(read_json(checkpoint.path / "config.json", name=f"{checkpoint.origin}/config.json"), name=f"{checkpoint.origin}/config.json")
+    sizes = shape(read_object(checkpoint.path / "config.json", name=f"{checkpoint.origin}/config.json"), name=f"{checkpoint.origin}/config.json")
     parameters = sum(tensor.numbers for tensor in tensors)
     dtype = stored_dtype(tensors)
     stored = sum(tensor.numbers * BITS[tensor.dtype] // 8 for tensor in tensors)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from evalspec.artifacts.base import sha256_hex
-from evalspec.artifacts.prompts import prompt_template
-from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, DrawnQuestion, Pool, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
+from evalspec.artifacts.prompts import prompt_template, worked_examples
+from evalspec.artifacts.protocol import (
+    BatchRule,
+    CheckpointIdentity,
+    DrawnQuestion,
+    Example,
+    Pool,
+    Preamble,
+    Protocol,
+    ProtocolBenchmark,
+    ProtocolModel,
+    RecordIdentity,
+)
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
-from evalspec.artifacts.study import Benchmark, Sample, SampleIds, Study
+from evalspec.artifacts.samples import Sample, SampleIds
+from evalspec.artifacts.study import Benchmark, Study
+from evalspec.errors import InputError
+from evalspec.planning.examples import Shown
 from evalspec.planning.sampling import Draw
 
 Commit = Callable[[str, Question], str]
@@ -35,21 +49,24 @@ def build_protocol(
     identities: Mapping[str, Identity],
     batch_rule: BatchRule,
     commit: Commit | None = None,
+    shown: Mapping[str, tuple[Shown, ...]] | None = None,
 ) -> Protocol:
-    """Return the study resolved to digests; `draws` are by benchmark, `identities` by model.
+    """Return the study resolved to digests; `draws` and worked examples (`shown`) are by benchmark, `identities` by model.
 
     `commit` is needed where a benchmark has `disclosure: none`; raises ValueError when it is not given then.
     """
     models = tuple(ProtocolModel(id=model.id, precision=model.precision, identity=identities[model.id]) for model in study.models)
-    benchmarks = tuple(
-        _benchmark(benchmark, bank.benchmark(benchmark.id), draws[benchmark.id], commit if benchmark.disclosure == "none" else None)
-        for benchmark in study.benchmarks
-    )
+    benchmarks = []
+    for benchmark in study.benchmarks:
+        hide = commit if benchmark.disclosure == "none" else None
+        resolved = _benchmark(benchmark, bank.benchmark(benchmark.id), draws[benchmark.id], hide)
+        preambles = tuple(_preamble(benchmark, one, hide) for one in (shown or {}).get(benchmark.id, ()))
+        benchmarks.append(resolved.model_copy(update={"preambles": preambles}))
     return Protocol(
         study_sha256=study.digest(),
         seed=study.seed,
         models=models,
-        benchmarks=benchmarks,
+        benchmarks=tuple(benchmarks),
         analyses=study.analyses,
         thresholds=study.thresholds,
         batch_rule=batch_rule,
@@ -85,6 +102,7 @@ def _benchmark(benchmark: Benchmark, question_set: QuestionSet, draw: Draw, comm
         licence=question_set.licence,
         sample=_disclosed(benchmark.sample, questions) if commit else benchmark.sample,
         planned_size=draw.planned,
+        looked_at=draw.looked_at,
         questions=questions,
         strata="subject" if benchmark.groups.subject == "strata" else None,
         clusters=_clusters(benchmark),
@@ -95,6 +113,25 @@ def _benchmark(benchmark: Benchmark, question_set: QuestionSet, draw: Draw, comm
         prompt=prompt_template(benchmark.scoring),
         disclosure=benchmark.disclosure,
     )
+
+
+def preamble_texts(benchmark: Benchmark, shown: Iterable[Shown]) -> dict[str | None, str]:
+    """Return the worked examples as they stand before a prompt, by subject; raises InputError for a prompt that an example cannot fill."""
+    template = prompt_template(benchmark.scoring)
+    try:
+        return {one.subject: worked_examples(template, benchmark.scoring.method, one.examples) for one in shown}
+    except ValueError as error:
+        raise InputError(f"benchmark '{benchmark.id}', a worked example: {error}", hint="change the prompt, or the file of examples") from error
+
+
+def _preamble(benchmark: Benchmark, shown: Shown, commit: Commit | None) -> Preamble:
+    examples = tuple(
+        Example(id=hidden or question.id, sha256=hidden or question.digest())
+        for question in shown.examples
+        for hidden in [commit(benchmark.id, question) if commit else None]
+    )
+    text = preamble_texts(benchmark, [shown])[shown.subject] if benchmark.disclosure == "full" else None
+    return Preamble(subject=shown.subject, examples=examples, text=text)
 
 
 def _digest_of_commitments(questions: tuple[DrawnQuestion, ...]) -> str:

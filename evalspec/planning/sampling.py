@@ -12,13 +12,16 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from evalspec.artifacts.base import canonical_json
 from evalspec.artifacts.protocol import PlannedSize
 from evalspec.artifacts.questions import Question, QuestionSet
-from evalspec.artifacts.study import Sample, SampleAll, SampleIds, SampleSimple, SampleStratified, size_of
+from evalspec.artifacts.samples import Sample, SampleAll, SampleChosen, SampleIds, SampleSimple, SampleStratified, size_of
 from evalspec.errors import Diagnostic, InputError
+
+if TYPE_CHECKING:
+    from evalspec.planning.selection import Chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Stratum:
 class Draw:
     """The drawn questions of one benchmark, sorted by id, with weights that average 1, and what each subject gives.
 
-    `planned` says how the number of questions came about where it was to detect a difference.
+    `planned` says how the number of questions came about where it was to detect a difference, `looked_at` how many other models chose them.
     """
 
     benchmark: str
@@ -42,14 +45,20 @@ class Draw:
     weights: tuple[float, ...]
     strata: tuple[Stratum, ...]
     planned: PlannedSize | None = None
+    looked_at: int | None = None
 
 
-def draw(sample: Sample, question_set: QuestionSet, *, seed: int, planned: PlannedSize | None = None) -> Draw:
+def draw(sample: Sample, question_set: QuestionSet, *, seed: int, planned: PlannedSize | None = None, chosen: Chosen | None = None) -> Draw:
     """Draw the sample; raises InputError when the source cannot give it.
 
-    Weights are 1 but for equal allocation, where a question weighs its stratum's share of the source over its share of the sample.
+    Weights are 1 but for equal allocation, where a question weighs its stratum's share of the source over its share of the sample, and for
+    `chosen` questions, which bring theirs.
     """
     available = question_set.strata()
+    if chosen is not None:
+        taken = Counter(question.subject for question in chosen.questions)
+        strata = tuple(Stratum(subject, count, taken[subject]) for subject, count in available.items())
+        return Draw(question_set.benchmark, chosen.questions, chosen.weights, strata, looked_at=chosen.models)
     questions = sorted(_chosen(sample, question_set, seed), key=lambda question: question.id)
     drawn = Counter(question.subject for question in questions)
     weights = [1.0] * len(questions)
@@ -61,7 +70,7 @@ def draw(sample: Sample, question_set: QuestionSet, *, seed: int, planned: Plann
 
 
 def _chosen(sample: Sample, question_set: QuestionSet, seed: int) -> Iterable[Question]:
-    ranking = _Ranking.of(seed, question_set.benchmark)
+    ranking = Ranking.of(seed, question_set.benchmark)
     match sample:
         case SampleAll():
             return question_set.questions
@@ -72,20 +81,27 @@ def _chosen(sample: Sample, question_set: QuestionSet, seed: int) -> Iterable[Qu
             return _stratified(sample, question_set, ranking)
         case SampleIds():
             return _named(sample, question_set)
+        case SampleChosen():
+            raise ValueError("a sample of chosen questions needs the choice")
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranking:
+class Ranking:
+    """An order of names that depends on the seed and the names alone."""
+
     key: bytes
 
     @classmethod
-    def of(cls, seed: int, benchmark: str) -> _Ranking:
+    def of(cls, seed: int, benchmark: str) -> Ranking:
+        """Return the ranking of one benchmark under a seed."""
         return cls(canonical_json(["evalspec draw 1", seed, benchmark]))
 
     def place(self, kind: Literal["question", "stratum"], name: str) -> bytes:
+        """Return where a name stands."""
         return hmac.digest(self.key, f"{kind}\0{name}".encode(), "sha256")
 
     def ordered(self, questions: Iterable[Question]) -> list[Question]:
+        """Return the questions in the order of the ranking."""
         return sorted(questions, key=lambda question: self.place("question", question.id))
 
 
@@ -97,7 +113,7 @@ def _require_enough(size: int, question_set: QuestionSet) -> None:
         )
 
 
-def _stratified(sample: SampleStratified, question_set: QuestionSet, ranking: _Ranking) -> list[Question]:
+def _stratified(sample: SampleStratified, question_set: QuestionSet, ranking: Ranking) -> list[Question]:
     size = size_of(sample)
     _require_enough(size, question_set)
     members: dict[str, list[Question]] = {subject: [] for subject in question_set.strata()}
@@ -119,7 +135,7 @@ def _stratified(sample: SampleStratified, question_set: QuestionSet, ranking: _R
     return [question for subject, questions in members.items() for question in questions[: seats[subject]]]
 
 
-def _seats(sample: SampleStratified, available: dict[str, int], ranking: _Ranking) -> Counter[str]:
+def _seats(sample: SampleStratified, available: dict[str, int], ranking: Ranking) -> Counter[str]:
     """Return how many questions each stratum gives, never more than it has.
 
     Every question of a stratum stands for one seat with a priority: in equal allocation the k-th seat of each stratum comes before the

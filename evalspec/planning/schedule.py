@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from evalspec.artifacts.base import canonical_json, sha256_hex
 from evalspec.artifacts.protocol import Protocol
-from evalspec.artifacts.schedule import Device, Job, MemoryNeed, Schedule, StratumSize
+from evalspec.artifacts.schedule import Device, Job, MemoryNeed, Schedule, StratumSize, taken_together
 from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkOrder, jobs_of
 from evalspec.planning.forecasts import forecast_gates, gate_warnings
 from evalspec.planning.placement import Placement, Task, place
 from evalspec.planning.power import detectable_gaps
+from evalspec.planning.ranking import rankable_gaps
 from evalspec.planning.sampling import Draw
 from evalspec.planning.speeds import Speeds
 from evalspec.protocols import CheckTest, Comparison
@@ -42,7 +43,7 @@ def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: It
     pieces = _pieces(orders, outlook)
     tasks = tuple(_task(piece, outlook) for piece in pieces if piece.left)
     needs = {need.model: need for need in outlook.memory}
-    placement = place(tasks, load_seconds={model: outlook.speeds.load_seconds(need) for model, need in needs.items()})
+    placement = _place(tasks, outlook, {model: outlook.speeds.load_seconds(need) for model, need in needs.items()})
     seconds_of = {task.job: task.seconds for task in tasks}
     jobs = tuple(_placed(piece, placement, seconds_of) for piece in pieces)
     strata = tuple(
@@ -59,6 +60,7 @@ def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: It
         memory=outlook.memory,
         strata=strata,
         detectable=detectable_gaps(protocol, outlook.comparisons),
+        rankable=rankable_gaps(protocol, outlook.comparisons),
         gates=gates,
         seconds=None if unplaced else placement.seconds,
         seconds_basis=None if unplaced else _basis(pieces, placement, outlook),
@@ -108,7 +110,7 @@ def _guessed_tokens(work: BenchmarkWork, shard: Sequence[AskedQuestion]) -> floa
 
 def _task(piece: _Piece, outlook: Outlook) -> Task:
     need = _need(piece.order.model, outlook)
-    roomy = [device for device in outlook.devices if _fits(need, device)]
+    roomy = devices_with_room(need, outlook.devices)
     seconds = {device.id: outlook.speeds.seconds(piece.left, need, device, piece.order.precision) for device in roomy}
     return Task(piece.job.id, piece.order.model, seconds)
 
@@ -133,17 +135,36 @@ def _need(model: str, outlook: Outlook) -> MemoryNeed:
     return {need.model: need for need in outlook.memory}[model]
 
 
+def devices_with_room(need: MemoryNeed, devices: Sequence[Device]) -> tuple[Device, ...]:
+    """Return the devices that have room for a model; where none has, all accelerators together, if they have; else nothing."""
+    roomy = tuple(device for device in devices if _fits(need, device))
+    together = taken_together(devices)
+    return roomy or ((together,) if together is not None and _fits(need, together) else ())
+
+
+def _place(tasks: Sequence[Task], outlook: Outlook, load_seconds: Mapping[str, float]) -> Placement:
+    """Put the jobs onto devices; those of models that take all accelerators together come last, when nothing else runs."""
+    together = taken_together(outlook.devices)
+    last = [task for task in tasks if together is not None and task.seconds.keys() == {together.id}]
+    placements = [place(some, load_seconds=load_seconds) for some in ([task for task in tasks if task not in last], last)]
+    device_of = {job: device for placement in placements for job, device in placement.device_of.items()}
+    return Placement(device_of, sum(placement.seconds for placement in placements))
+
+
 def _fits(need: MemoryNeed, device: Device) -> bool:
     return device.memory_bytes is None or need.total_bytes <= USABLE_MEMORY * device.memory_bytes
 
 
 def _memory_warnings(outlook: Outlook) -> list[str]:
     largest = max((device.memory_bytes or 0 for device in outlook.devices), default=0)
-    return [
-        f"model '{need.model}' needs about {need.total_bytes / 2**30:.1f} GiB; the largest device has {largest / 2**30:.1f} GiB"
-        for need in outlook.memory
-        if not any(_fits(need, device) for device in outlook.devices)
-    ]
+    together, warnings = taken_together(outlook.devices), []
+    for need in outlook.memory:
+        if not any(_fits(need, device) for device in outlook.devices):
+            warned = f"model '{need.model}' needs about {need.total_bytes / 2**30:.1f} GiB; the largest device has {largest / 2**30:.1f} GiB"
+            if together in devices_with_room(need, outlook.devices):
+                warned += ", so that it is spread layer by layer over all accelerators, of which one computes at a time"
+            warnings.append(warned)
+    return warnings
 
 
 def _strata_warnings(strata: Sequence[StratumSize]) -> list[str]:

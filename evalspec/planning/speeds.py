@@ -31,7 +31,7 @@ class Speeds:
         speed = self.observed.get((need.model, device.id))
         if speed:
             return tokens / speed
-        return 2.0 * need.parameters * tokens / (CUDA_RATES[precision] if device.kind == "cuda" else CPU_RATE)
+        return 2.0 * need.parameters * tokens / (CPU_RATE if device.kind == "cpu" else CUDA_RATES[precision])
 
     def load_seconds(self, need: MemoryNeed) -> float:
         """Return the time to start a worker and read the weights."""

@@ -19,12 +19,12 @@ from evalspec.artifacts.findings import Estimate, Finding
 from evalspec.artifacts.report import Figure
 from evalspec.artifacts.study import AnalysisRequest
 from evalspec.protocols import AnyAnalysis
-from evalspec.reporting.documents import Placed
+from evalspec.reporting.documents import place_all
 from evalspec.reporting.dossier import Dossier, documents_of
 from evalspec.reporting.figures import Chart
 from evalspec.reporting.limits import limitations, main_limitations
 from evalspec.reporting.samples import draw_samples
-from evalspec.reporting.summary import check_views, overview, placed_estimates
+from evalspec.reporting.summary import check_views, overview
 from evalspec.reporting.templates import make_environment
 
 __all__ = ["Composition", "compose", "fonts_folder"]
@@ -34,6 +34,7 @@ SECTIONS = (
     ("data", "Data"),
     ("protocol", "How questions were asked"),
     ("power", "Plan and power"),
+    ("preregistration", "Preregistration"),
     ("results", "Results"),
     ("thresholds", "Thresholds"),
     ("responses", "Responses"),
@@ -59,6 +60,16 @@ class Composition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class TypedResult:
+    """One finding with its analysis, and its result as that analysis knows it."""
+
+    request: AnalysisRequest
+    analysis: AnyAnalysis
+    estimates: tuple[Estimate, ...]
+    result: object
+
+
+@dataclass(frozen=True, slots=True)
 class ResultSection:
     """One analysis as the page shows it."""
 
@@ -71,9 +82,9 @@ class ResultSection:
 def compose(dossier: Dossier) -> Composition:
     """Return the report as one self-contained HTML page, and the drawings in it."""
     environment = make_environment(documents_of(dossier))
-    charts = {finding.request.id: _chart(finding, dossier) for finding in dossier.findings.findings}
-    drawn = {name: chart for name, chart in charts.items() if chart is not None and not chart.empty}
-    results = tuple(_result(environment, dossier, index, drawn.get(finding.request.id)) for index, finding in enumerate(dossier.findings.findings))
+    typed = [_typed_result(finding, dossier) for finding in dossier.findings.findings]
+    charts = {found.request.id: _charts(found) for found in typed}
+    results = tuple(_result(environment, found, index, charts[found.request.id]) for index, found in enumerate(typed))
     html = environment.get_template("report.html.j2").render(
         dossier=dossier,
         study=dossier.study,
@@ -94,7 +105,7 @@ def compose(dossier: Dossier) -> Composition:
         main_limitations=main_limitations(dossier),
         font_faces=_font_faces(),
     )
-    return Composition(html, {name: chart.draw("wide") for name, chart in drawn.items()})
+    return Composition(html, {_name(name, number): chart.draw("wide") for name, found in charts.items() for number, chart in found.items()})
 
 
 def fonts_folder() -> Path:
@@ -102,38 +113,51 @@ def fonts_folder() -> Path:
     return Path(__file__).parent / "fonts"
 
 
-def _result(environment: Environment, dossier: Dossier, index: int, chart: Chart | None) -> ResultSection:
-    finding = dossier.findings.findings[index]
-    analysis = dossier.catalogue[finding.request.kind]
-    at = f"/findings/{index}"
-    estimates: tuple[Placed[Estimate], ...] = tuple(placed for placed in placed_estimates(dossier) if placed.at.startswith(f"{at}/"))
+def _result(environment: Environment, found: TypedResult, index: int, charts: Mapping[int, Chart]) -> ResultSection:
+    analysis, at = found.analysis, f"/findings/{index}"
+    figure, *further = (_figure(environment, charts.get(number)) for number in range(1 + len(analysis.further_plots)))
     body = environment.get_template(analysis.template).render(
-        request=finding.request, result=_typed_result(finding, analysis), at=at, estimates=estimates, figure=_figure(environment, chart)
+        request=found.request,
+        result=found.result,
+        at=at,
+        estimates=place_all(found.estimates, f"{at}/estimates"),
+        figure=figure,
+        further_figures=further,
     )
-    return ResultSection(finding.request, at, Markup(body), analysis.sources)  # noqa: S704 - rendered by the escaping environment
+    cited = analysis.sources_used(found.result) if analysis.sources_used else analysis.sources
+    return ResultSection(found.request, at, Markup(body), cited)  # noqa: S704 - rendered by the escaping environment
 
 
-def _typed_result(finding: Finding, analysis: AnyAnalysis) -> object:
-    return analysis.result.model_validate_json(json.dumps(finding.result))
-
-
-def _chart(finding: Finding, dossier: Dossier) -> Chart | None:
+def _typed_result(finding: Finding, dossier: Dossier) -> TypedResult:
     analysis = dossier.catalogue[finding.request.kind]
-    if analysis.plot is None:
-        return None
-    chart = Chart()
-    analysis.plot(_typed_result(finding, analysis), chart)
-    return chart
+    return TypedResult(finding.request, analysis, finding.estimates, analysis.result.model_validate_json(json.dumps(finding.result)))
+
+
+def _charts(found: TypedResult) -> dict[int, Chart]:
+    """Return the charts of an analysis that show something, by their number: its plot is 0, further ones follow."""
+    analysis = found.analysis
+    drawn: dict[int, Chart] = {}
+    for number, plot in enumerate((analysis.plot, *analysis.further_plots)):
+        chart = Chart()
+        if plot is not None:
+            plot(found.result, chart)
+        if not chart.empty:
+            drawn[number] = chart
+    return drawn
+
+
+def _name(analysis: str, number: int) -> str:
+    return analysis if number == 0 else f"{analysis}-{number + 1}"
 
 
 def _figure(environment: Environment, chart: Chart | None) -> Markup:
     if chart is None:
         return Markup("")
-    wide, narrow = chart.draw("wide"), chart.draw("narrow")
+    narrow = chart.draw("narrow")
     markup = environment.get_template("figure.html.j2").render(
-        wide=Markup(wide.svg),  # noqa: S704 - drawn by figures, which escapes every text
+        wide=[Markup(part.draw("wide").svg) for part in chart.parts()],  # noqa: S704 - drawn by figures, which escapes every text
         narrow=Markup(narrow.svg),  # noqa: S704 - the same
-        caption=wide.drawn["caption"],
+        caption=narrow.drawn["caption"],
     )
     return Markup(markup)  # noqa: S704 - rendered by the escaping environment
 

@@ -10,9 +10,25 @@ from xml.sax.saxutils import escape
 from evalspec.protocols import Point
 from evalspec.reporting.characters import neutralise
 from evalspec.reporting.scales import log_ticks, nice_ticks, tick_label
-from evalspec.reporting.svg import ACCENT, ACCENT_BAND, GRID, INK, MUTED, MUTED_BAND, SOFT, Words, circle, coordinate, line, polygon, polyline, words
+from evalspec.reporting.svg import (
+    ACCENT,
+    ACCENT_BAND,
+    GRID,
+    INK,
+    MUTED,
+    MUTED_BAND,
+    SOFT,
+    Words,
+    circle,
+    coordinate,
+    dots,
+    line,
+    polygon,
+    polyline,
+    words,
+)
 
-__all__ = ["Curve", "CurveScales", "draw_curves"]
+__all__ = ["Curve", "CurveScales", "Mark", "draw_curves"]
 
 DASHES = ("", "7 4", "2 4", "9 3 2 3")
 LABEL_HEIGHT = 18
@@ -23,17 +39,27 @@ FEW_MARKS = 12  # curves of few points show each of them
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line through points under a group heading."""
+    """A line through points under a group heading, or a cloud of points that are not `joined`."""
 
     group: str
     label: str
     points: tuple[Point, ...]
     muted: bool
+    joined: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point of a panel that a line joins with the axis across."""
+
+    group: str
+    x: float
+    y: float
 
 
 @dataclass(frozen=True, slots=True)
 class CurveScales:
-    """What the two axes of every panel say; `references` are labels of horizontal lines by their value."""
+    """What the two axes of every panel say; `references` are labels of horizontal lines by their value, `marks` single points."""
 
     caption: str
     values: str
@@ -42,6 +68,7 @@ class CurveScales:
     across: str
     logarithmic: bool
     references: Mapping[float, str]
+    marks: Sequence[Mark] = ()
 
 
 def draw_curves(curves: Sequence[Curve], scales: CurveScales, *, narrow: bool) -> str:
@@ -71,14 +98,17 @@ class _Panels:
         self._narrow = narrow
         self.width = 360 if narrow else 760
         self.left, self.right = 52.0, self.width - 20.0
-        self._height = 150 if narrow else 190
+        cloudy = not all(curve.joined for curve in curves)
+        self._plane = all(len(curve.points) == 1 for curve in curves)  # single points: places in a plane, each with its name beside it
+        self._height = (300 if narrow else 420) if cloudy or self._plane else 150 if narrow else 190
         numbers = [number for curve in curves for point in curve.points for number in (point.y, point.low, point.high) if number is not None]
         numbers += [*scales.references, *scales.span]
         self._ticks = nice_ticks(min(numbers), max(numbers), most=6)
         self._signed = self._ticks[0] < 0
         positions = sorted({point.x for curve in curves for point in curve.points})
-        self._first, self._last = positions[0], positions[-1]
-        self._marks = self._positions(positions)
+        ticks = nice_ticks(positions[0], positions[-1], most=6) if self._plane else tuple(positions)
+        self._first, self._last = ticks[0], ticks[-1]
+        self._marks = list(ticks) if self._plane else self._positions(positions)
 
     def panel(self, group: str, curves: Sequence[Curve], y: float) -> tuple[list[str], float]:
         """Return one panel and where it ends, the labels of its horizontal axis included."""
@@ -90,13 +120,14 @@ class _Panels:
             unit = ", in points" if self._signed and self._scales.percent else ""
             parts.append(words(0, y + 12, self._scales.values + unit, Words(fill=SOFT, size=12), room=self.width))
             y += LABEL_HEIGHT
-        for number, curve in enumerate(curves):
+        for number, curve in enumerate(() if self._plane else curves):
             parts += self._key(curve, DASHES[number % len(DASHES)], y)
             y += LABEL_HEIGHT
         top, bottom = y + 8, y + 8 + self._height
         parts += self._grid(top, bottom)
         parts += [part for curve in curves for part in self._band(curve, top, bottom)]
         parts += [part for number, curve in enumerate(curves) for part in self._line(curve, DASHES[number % len(DASHES)], (top, bottom))]
+        parts += [part for mark in self._scales.marks if mark.group == group for part in self._mark(mark, top, bottom)]
         return parts, bottom + 20
 
     def _positions(self, positions: Sequence[float]) -> list[float]:
@@ -142,8 +173,13 @@ class _Panels:
             parts.append(words(self.right, y - 4, label, Words(fill=SOFT, size=12, anchor="end", halo=True)))
         return parts
 
+    def _mark(self, mark: Mark, top: float, bottom: float) -> list[str]:
+        x, y = self._x(mark.x), self._y(mark.y, top, bottom)
+        return [line((x, y), (x, bottom), INK, look=' stroke-dasharray="2 3"'), circle(x, y, fill=INK, stroke=INK, radius=4)]
+
     def _key(self, curve: Curve, dash: str, y: float) -> list[str]:
-        sample = line((0, y + 9), (30, y + 9), MUTED if curve.muted else ACCENT, width=2.25, look=f' stroke-dasharray="{dash}"' if dash else "")
+        colour, pattern = MUTED if curve.muted else ACCENT, f' stroke-dasharray="{dash}"' if dash and curve.joined else ""
+        sample = line((0, y + 9), (30, y + 9), colour, width=2.25, look=pattern) if curve.joined else dots([(10, y + 9), (20, y + 9)], colour)
         return [sample, words(38, y + 13, curve.label, Words(fill=SOFT if curve.muted else INK), room=self.width - 38)]
 
     def _band(self, curve: Curve, top: float, bottom: float) -> list[str]:
@@ -157,7 +193,13 @@ class _Panels:
     def _line(self, curve: Curve, dash: str, panel: tuple[float, float]) -> list[str]:
         colour = MUTED if curve.muted else ACCENT
         places = [(self._x(point.x), self._y(point.y, *panel)) for point in curve.points]
+        if not curve.joined:
+            return [dots(places, colour, width=4 if curve.muted else 5.5)]
         parts = [polyline(places, colour, dash=dash)] if len(places) > 1 else []
+        if self._plane:
+            (x, y), right = places[0], places[0][0] > self.width / 2
+            look = Words(fill=SOFT if curve.muted else INK, size=12, anchor="end" if right else "start", halo=True)
+            parts.append(words(x - 7 if right else x + 7, y + 4, curve.label, look))
         if len(places) <= FEW_MARKS:
             parts += [circle(x, y, fill=colour, stroke=colour, radius=2.5) for x, y in places]
         return parts

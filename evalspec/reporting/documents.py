@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from evalspec.artifacts.base import JsonValue
+from evalspec.artifacts.columns import Table, is_table, row_count, row_of
 
-__all__ = ["Documents", "Place", "Placed", "place_all", "pointer_key"]
+__all__ = ["Documents", "Place", "Placed", "length_of", "place_all", "pointer_key"]
 
 ItemT = TypeVar("ItemT")
 
@@ -30,17 +31,19 @@ def place_all(items: Iterable[ItemT], at: str) -> tuple[Placed[ItemT], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A value inside a document, and the object or array that holds it."""
+    """A value inside a document, the object or array that holds it, and where it really stands: columns are addressed as if they were rows."""
 
     value: JsonValue
     holder: JsonValue
+    at: str
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
     """The content of JSON artifacts by file name.
 
-    An address is a JSON pointer (RFC 6901) into findings.json, or `FILE#POINTER` for another file.
+    An address is a JSON pointer (RFC 6901) into findings.json, or `FILE#POINTER` for another file. A table of columns is read as the array of its
+    rows: `/estimates/3/value` stands for `/estimates/columns/value/3`, or for `/estimates/shared/value`.
     """
 
     contents: Mapping[str, JsonValue]
@@ -50,15 +53,41 @@ class Documents:
         file, _, pointer = address.rpartition("#")
         value: JsonValue = self.contents.get(file or DEFAULT_FILE)
         holder: JsonValue = None
-        for token in pointer.split("/")[1:]:
-            holder, key = value, token.replace("~1", "/").replace("~0", "~")
-            if isinstance(holder, dict) and key in holder:
-                value = holder[key]
-            elif isinstance(holder, list) and key.isdecimal() and int(key) < len(holder):
-                value = holder[int(key)]
-            else:
-                raise KeyError(f"nothing stands at {address!r}")
-        return Place(value, holder)
+        tokens, real = pointer.split("/")[1:], [file + "#" if file else ""]
+        try:
+            while tokens:
+                holder, token = value, tokens.pop(0)
+                if is_table(holder) and token.isdecimal() and tokens:
+                    real += _in_table(holder, token, tokens[0])
+                    holder, token = row_of(holder, int(token)), tokens.pop(0)
+                else:
+                    real.append(token)
+                value = _step(holder, token.replace("~1", "/").replace("~0", "~"))
+        except (KeyError, IndexError) as error:
+            raise KeyError(f"nothing stands at {address!r}") from error
+        return Place(value, holder, "/".join(real))
+
+
+def length_of(value: JsonValue) -> int:
+    """Return how many entries an array, an object or a table has; raises TypeError for anything else."""
+    if is_table(value):
+        return row_count(value)
+    if not isinstance(value, list | dict):
+        raise TypeError(f"{type(value).__name__} has no length")
+    return len(value)
+
+
+def _step(holder: JsonValue, key: str) -> JsonValue:
+    if isinstance(holder, dict):
+        return holder[key]
+    if isinstance(holder, list) and key.isdecimal():
+        return holder[int(key)]
+    raise KeyError(key)
+
+
+def _in_table(table: Table, row: str, field: str) -> tuple[str, ...]:
+    """Return where a field of a row stands, seen from the table."""
+    return ("columns", field, row) if field in table["columns"] else ("shared", field)
 
 
 def pointer_key(key: str) -> str:

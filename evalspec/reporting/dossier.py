@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evalspec.artifacts.findings import Findings
+from evalspec.artifacts.lock import LOCK, LockedPlan
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.questions import QuestionBank
 from evalspec.artifacts.report import Ledger
@@ -29,7 +30,10 @@ class SignerNote:
 
 @dataclass(frozen=True, slots=True)
 class Dossier:
-    """All that a report is composed from; `bank` is None where question texts are not at hand, `signer` where nobody will sign."""
+    """All that a report is composed from.
+
+    `bank` is None where question texts are not at hand, `plan` where nothing was locked, `signer` where nobody will sign.
+    """
 
     study: Study
     protocol: Protocol
@@ -41,11 +45,12 @@ class Dossier:
     catalogue: Catalogue
     tool_version: str
     bank: QuestionBank | None = None
+    plan: LockedPlan | None = None
     signer: SignerNote | None = None
 
 
 def documents_of(dossier: Dossier) -> Documents:
-    """Return the content of the JSON files that the report's numbers are read from."""
+    """Return the content of the JSON files that the report's numbers are read from; of the lock, the statement that its envelope holds."""
     artifacts = {
         "findings.json": dossier.findings,
         "verdict.json": dossier.verdict,
@@ -54,4 +59,7 @@ def documents_of(dossier: Dossier) -> Documents:
         "study.json": dossier.study,
         "ledger.json": dossier.ledger,
     }
-    return Documents({name: artifact.model_dump(mode="json", by_alias=True) for name, artifact in artifacts.items()})
+    contents = {name: artifact.model_dump(mode="json", by_alias=True) for name, artifact in artifacts.items()}
+    if dossier.plan is not None:
+        contents[LOCK] = {"predicate": dossier.plan.lock.model_dump(mode="json", by_alias=True)}
+    return Documents(contents)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
 from typing import Literal
 from xml.sax.saxutils import escape
 
 from evalspec.artifacts.report import Figure
 from evalspec.protocols import Point
 from evalspec.reporting.characters import neutralise
-from evalspec.reporting.curves import Curve, CurveScales, draw_curves
+from evalspec.reporting.chart_content import GROUP_GAP, GROUP_HEIGHT, Content, Reference, Row, by_page
+from evalspec.reporting.curves import Curve, CurveScales, Mark, draw_curves
 from evalspec.reporting.scales import nice_ticks, tick_label
 from evalspec.reporting.svg import (
     ACCENT,
@@ -34,52 +35,14 @@ __all__ = ["Chart", "Width", "nice_ticks"]
 Width = Literal["wide", "narrow"]
 
 REFERENCE_HEIGHT = 16
-GROUP_HEIGHT = 26
-GROUP_GAP = 8
 WIDEST_LABELS = 340
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A point with its interval under a group heading."""
-
-    group: str
-    label: str
-    value: float | None
-    low: float | None
-    high: float | None
-    muted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A vertical line."""
-
-    value: float
-    label: str
-
-
-@dataclass(slots=True)
-class Content:
-    """What is to be drawn."""
-
-    caption: str = ""
-    label: str = ""
-    percent: bool = True
-    whole: bool = False
-    span: tuple[float, ...] = ()
-    across: str = ""
-    logarithmic: bool = False
-    rows: list[Row] = field(default_factory=list)
-    curves: list[Curve] = field(default_factory=list)
-    references: list[Reference] = field(default_factory=list)
 
 
 class Chart:
     """Collects what an analysis draws (it is an `Axes`) and turns it into SVG."""
 
-    def __init__(self) -> None:
-        self._content = Content()
+    def __init__(self, content: Content | None = None) -> None:
+        self._content = content or Content()
 
     def caption(self, text: str) -> None:
         """Set what the chart shows, in words that can stand for it."""
@@ -109,10 +72,25 @@ class Chart:
         if points:
             self._content.curves.append(Curve(group, label, tuple(points), muted))
 
+    def mark(self, x: float, y: float, *, group: str = "") -> None:
+        """Mark a point in the panel under a group heading, with a line from it to the axis along which curves run."""
+        self._content.marks.append(Mark(group, x, y))
+
+    def scatter(self, label: str, points: Sequence[Point], *, group: str = "", muted: bool = False) -> None:
+        """Add a cloud of points to the panel under a group heading, which has a curve too; `muted` draws it less strongly."""
+        if points:
+            self._content.curves.append(Curve(group, label, tuple(points), muted, joined=False))
+
     @property
     def empty(self) -> bool:
         """Whether there is no row and no curve to draw."""
         return not self._content.rows and not self._content.curves
+
+    def parts(self) -> tuple[Chart, ...]:
+        """Return the charts, each of which fits a page when drawn wide, that together show this one, on one scale and with the same captions."""
+        pieces = by_page(self._content, row_height=_Drawing(self._content, "wide").row_height)
+        captions = [f"{self._content.caption} Part {number} of {len(pieces)}." for number in range(1, len(pieces) + 1)]
+        return (self,) if len(pieces) < 2 else tuple(Chart(replace(piece, caption=told)) for piece, told in zip(pieces, captions, strict=True))
 
     def draw(self, width: Width) -> Figure:
         """Return the drawing: `wide` for desks and paper, `narrow` for phones with each label above its mark.
@@ -144,6 +122,7 @@ class Chart:
             across=content.across,
             logarithmic=content.logarithmic,
             references={one.value: one.label for one in content.references},
+            marks=content.marks,
         )
         return Figure(
             svg=draw_curves(content.curves, scales, narrow=width == "narrow"),
@@ -153,6 +132,7 @@ class Chart:
                 "across": content.across,
                 "curves": [asdict(curve) for curve in content.curves],
                 "references": [asdict(reference) for reference in content.references],
+                **({"marks": [asdict(mark) for mark in content.marks]} if content.marks else {}),
             },
         )
 
@@ -165,11 +145,12 @@ class _Drawing:
         self._narrow = width == "narrow"
         self._width = 360 if self._narrow else 760
         longest = max((len(row.label) for row in content.rows), default=0)
+        longest = max(longest, content.label_room)
         beside = longest * CHARACTER_WIDTH + 18
         self._above = self._narrow or beside > WIDEST_LABELS
         self._left = 8.0 if self._above else max(96.0, beside)
         self._right = self._width - (14.0 if self._narrow else 28.0)
-        self._row_height = 40 if self._above else 27
+        self.row_height = 40 if self._above else 27
         self._ticks = self._choose_ticks()
         self._signed = self._ticks[0] < 0 or any(reference.value == 0 for reference in content.references)
 
@@ -205,13 +186,13 @@ class _Drawing:
                 parts.append(words(0, y + 17, group, Words(weight=600, halo=self._narrow), room=self._width))
                 y += GROUP_HEIGHT
             parts += self._row(row, y)
-            y += self._row_height
+            y += self.row_height
         return parts, y + 4
 
     def _row(self, row: Row, y: float) -> list[str]:
         colour, band = (MUTED, MUTED_BAND) if row.muted else (ACCENT, ACCENT_BAND)
         look = Words(fill=SOFT if row.muted else INK, halo=self._narrow)
-        centre = y + (28 if self._above else self._row_height / 2)
+        centre = y + (28 if self._above else self.row_height / 2)
         baseline, room = (y + 15, float(self._width)) if self._above else (centre + 4.5, self._left - 10)
         parts = [words(0, baseline, row.label, look, room=room)]
         if row.low is not None and row.high is not None:

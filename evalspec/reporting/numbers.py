@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from statistics import median_low
 from types import MappingProxyType
 from typing import Literal, Protocol
 
@@ -21,8 +22,15 @@ Style = Literal[
     "count",
     "rank",
     "rank_bare",
+    "index",
+    "index_bare",
     "about",
     "plain",
+    "ratio",
+    "correlation",
+    "log10",
+    "score",
+    "score_bare",
     "bytes",
     "seconds",
     "millions",
@@ -31,6 +39,9 @@ Style = Literal[
 MINUS = "\N{MINUS SIGN}"
 DEFAULT_DECIMALS = 1
 MOST_DECIMALS = 4
+MOST_P_DECIMALS = 12
+ROUNDING = 1e-9
+"""A p-value of 1 can be short of it by what summing it up leaves."""
 
 
 class HasInterval(Protocol):
@@ -58,8 +69,9 @@ def decimals_from_interval(low: float, high: float) -> int:
 
 
 def decimals_of(rows: Iterable[HasInterval]) -> int:
-    """Return the decimals at which every row of one table can be printed: the most that an interval of one of them supports."""
-    return max((decimals_from_interval(row.low, row.high) for row in rows if row.low is not None and row.high is not None), default=DEFAULT_DECIMALS)
+    """Return the decimals at which every row of one table is printed: those that the intervals of half of its rows support."""
+    supported = [decimals_from_interval(row.low, row.high) for row in rows if row.low is not None and row.high is not None]
+    return median_low(supported) if supported else DEFAULT_DECIMALS
 
 
 def decimals_apart(observed: float, limit: float, *, decimals: int) -> int:
@@ -73,17 +85,22 @@ def decimals_apart(observed: float, limit: float, *, decimals: int) -> int:
     return decimals
 
 
-def format_number(value: float, style: Style, *, decimals: int = DEFAULT_DECIMALS) -> str:
-    """Return `value` as readers see it; `decimals` counts for `percent` and `points`.
+def format_number(value: float, style: Style, *, decimals: int = DEFAULT_DECIMALS, limit: float | None = None) -> str:
+    """Return `value` as readers see it; `decimals` counts for `percent` and `points`, and grows until a different `limit` prints differently.
+
+    What is not nothing is never printed as 0, what is not all never as 100 %, and a p-value above its limit never as one at or below it.
 
     >>> format_number(0.7018, "percent"), format_number(-0.019, "points"), format_number(0.975, "level")
     ('70.2 %', '−1.9 points', '97.5 %')
-    >>> format_number(0.0719, "p_equation"), format_number(0.0, "p")
-    ('p = 0.072', '< 0.0001')
+    >>> format_number(0.0719, "p_equation"), format_number(0.0, "p"), format_number(0.0504, "p", limit=0.05)
+    ('p = 0.072', '< 0.0001', '0.0504')
     >>> format_number(4593.2, "about")
     'about 4,600'
     """
-    return STYLES[style](value, decimals)
+    if style in {"p", "p_equation"}:
+        text = _p(value, limit)
+        return text if style == "p" else f"p {text}" if text[0] in "<>" else f"p = {text}"
+    return STYLES[style](value, decimals if limit is None else decimals_apart(value, limit, decimals=decimals))
 
 
 def _percent(value: float, decimals: int) -> str:
@@ -91,7 +108,13 @@ def _percent(value: float, decimals: int) -> str:
 
 
 def _percent_bare(value: float, decimals: int) -> str:
-    return _unsigned_zero(value * 100, decimals)
+    smallest = f"{10**-decimals:.{decimals}f}"
+    text = f"{value * 100:.{decimals}f}"
+    if value > 0 and float(text) == 0:
+        return f"< {smallest}"
+    if value < 1 and float(text) == 100:
+        return f"> {100 - float(smallest):.{decimals}f}"
+    return _not_zero(value * 100, decimals)
 
 
 def _points(value: float, decimals: int) -> str:
@@ -99,39 +122,61 @@ def _points(value: float, decimals: int) -> str:
 
 
 def _points_bare(value: float, decimals: int) -> str:
-    text = _unsigned_zero(value * 100, decimals)
-    return text if text.startswith(MINUS) or float(text) == 0 else f"+{text}"
+    text = _not_zero(value * 100, decimals)
+    return f"+{text}" if value > 0 and text[0] != "l" else text
 
 
-def _unsigned_zero(value: float, decimals: int) -> str:
+def _not_zero(value: float, decimals: int) -> str:
+    """Return a number with more decimals where it would look like 0 and is not, down to the last that is ever printed."""
+    while value and decimals < MOST_DECIMALS and float(f"{value:.{decimals}f}") == 0:
+        decimals += 1
     text = f"{value:.{decimals}f}"
-    if float(text) == 0:
-        return text.removeprefix("-")
-    return text.replace("-", MINUS)
+    if float(text) == 0 and value:
+        return f"less than +{10**-decimals:.{decimals}f}" if value > 0 else f"above {MINUS}{10**-decimals:.{decimals}f}"
+    return text.removeprefix("-") if float(text) == 0 else text.replace("-", MINUS)
+
+
+def _index(value: float, decimals: int) -> str:
+    """Print a number between 0 and 1 as it is; `decimals` are those of a percentage, of which two are the whole ones."""
+    return _not_zero(value, decimals + 2)
 
 
 def _level(value: float, _decimals: int) -> str:
-    return f"{value * 100:.2f}".rstrip("0").rstrip(".") + " %"
+    """Print a confidence level, or a share of that kind, with two significant digits of what it is short of all."""
+    short = (1 - value) * 100
+    decimals = max(2, 1 - math.floor(math.log10(short))) if short > 0 else 2
+    return f"{value * 100:.{decimals}f}".rstrip("0").rstrip(".") + " %"
 
 
-def _p(value: float, _decimals: int) -> str:
+def _p(value: float, limit: float | None) -> str:
     if value < 0.0001:
         return "< 0.0001"
-    if value < 0.01:
-        return f"{value:.4f}"
-    return "1" if value == 1 else "> 0.999" if value > 0.999 else f"{value:.3f}"
-
-
-def _p_equation(value: float, decimals: int) -> str:
-    text = _p(value, decimals)
-    return f"p {text}" if text[0] in "<>" else f"p = {text}"
+    if value > 0.9995:
+        return "1" if value > 1 - ROUNDING else "> 0.999"
+    decimals = 4 if value < 0.01 else 3
+    while limit is not None and decimals < MOST_P_DECIMALS and (value <= limit) != (float(f"{value:.{decimals}f}") <= limit):
+        decimals += 1
+    return f"{value:.{decimals}f}"
 
 
 def _p_log10(value: float, _decimals: int) -> str:
     """Return the p-value whose base-10 logarithm is `value`, however small it is."""
     if value < -300:
         return "< 1e-300"
-    return f"{10**value:.1e}" if value < -4 else _p(10**value, DEFAULT_DECIMALS)
+    return f"{10**value:.1e}" if value < -4 else _p(10**value, None)
+
+
+def _log10(value: float, decimals: int) -> str:
+    """Return the positive number whose base-10 logarithm is `value`, however large it is."""
+    if value > 15:
+        return f"1e{math.floor(value)}"
+    return _count(float(f"{10**value:.2g}"), decimals) if value > 3 else _significant(10**value)
+
+
+def _score(value: float, decimals: int) -> str:
+    """Print a number in its own unit, which is no share."""
+    text = f"{value:,.{decimals}f}"
+    return text.removeprefix("-") if not float(text.replace(",", "")) else text.replace("-", MINUS)
 
 
 def _count(value: float, _decimals: int) -> str:
@@ -145,7 +190,27 @@ def _about(value: float, decimals: int) -> str:
 def _plain(value: float, _decimals: int) -> str:
     if isinstance(value, int):
         return str(value).replace("-", MINUS)
-    return f"{value:.3g}".replace("-", MINUS)
+    text = _significant(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _ratio(value: float, decimals: int) -> str:
+    return _count(value, decimals) if value >= 1000 else _significant(value)
+
+
+def _correlation(value: float, _decimals: int) -> str:
+    text = f"{value:.2f}"
+    if abs(value) < 1 and abs(float(text)) == 1:
+        return "> 0.99" if value > 0 else f"< {MINUS}0.99"
+    return text.removeprefix("-") if float(text) == 0 else text.replace("-", MINUS)
+
+
+def _significant(value: float) -> str:
+    """Return a number to three significant digits, without an exponent."""
+    if value == 0:
+        return "0"
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{float(f'{value:.3g}'):.{min(decimals, 15)}f}".replace("-", MINUS)
 
 
 def _bytes(value: float, _decimals: int) -> str:
@@ -165,6 +230,8 @@ def _seconds(value: float, _decimals: int) -> str:
 
 
 def _millions(value: float, _decimals: int) -> str:
+    if value >= 1e12:
+        return f"{value / 1e12:.2f} trillion"
     if value >= 1e9:
         return f"{value / 1e9:.2f} billion"
     return f"{value / 1e6:.2f} million" if value >= 1e6 else f"{value:,.0f}"
@@ -177,14 +244,19 @@ STYLES: Mapping[str, Callable[[float, int], str]] = MappingProxyType(
         "points": _points,
         "points_bare": _points_bare,
         "level": _level,
-        "p": _p,
-        "p_equation": _p_equation,
         "p_log10": _p_log10,
         "count": _count,
         "rank": _count,
         "rank_bare": _count,
+        "index": _index,
+        "index_bare": _index,
         "about": _about,
         "plain": _plain,
+        "ratio": _ratio,
+        "correlation": _correlation,
+        "log10": _log10,
+        "score": _score,
+        "score_bare": _score,
         "bytes": _bytes,
         "seconds": _seconds,
         "millions": _millions,

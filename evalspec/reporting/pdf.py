@@ -10,19 +10,19 @@ import ctypes
 import hashlib
 import json
 import logging
-import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from evalspec.errors import Diagnostic, MissingLibrary, ReportError
+from evalspec import children
+from evalspec.children import Limits
+from evalspec.errors import Diagnostic, MissingLibrary, ReportError, how_to_install
 from evalspec.reporting.characters import replace_absent
 
 if TYPE_CHECKING:
@@ -48,9 +48,6 @@ PANGO_HINT = """install it, then run "evalspec report" on the same folder:
   Fedora: sudo dnf install pango   macOS: brew install pango, then export DYLD_FALLBACK_LIBRARY_PATH=/opt/homebrew/lib
   Windows: install MSYS2, then pacman -S mingw-w64-ucrt-x86_64-pango  (or use WSL)
 The HTML report, the JSON files and the signed manifest do not need it."""
-
-PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "WEASYPRINT_DLL_DIRECTORIES", "SYSTEMROOT", "VIRTUAL_ENV")
-"""Environment variables that a child needs to find Python and its libraries; no others reach it, so no secrets do."""
 
 ATTACHMENT_DESCRIPTIONS = {
     "study.yaml": "The study as its author wrote it",
@@ -78,15 +75,6 @@ UA_MARK = f"""
 """The mark of PDF/UA-1, with the extension schema that PDF/A-3 asks for (ISO 19005-3, 6.6.2.3), for the end of the one rdf:RDF."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the child may use before it is stopped."""
-
-    wall_seconds: int = 1800
-    cpu_seconds: int = 900
-    memory_bytes: int = 4 * 2**30
-
-
 def render(
     html: str,
     *,
@@ -103,11 +91,15 @@ def render(
     if missing:
         raise MissingLibrary(f"the PDF report needs the Pango library, which is not installed ({', '.join(missing)} not found)", hint=PANGO_HINT)
     limits = limits or Limits()
-    with tempfile.TemporaryDirectory(prefix="evalspec-pdf-") as name:
-        folder = Path(name)
-        _write_request(folder, html, attachments, finished=finished, limits=limits)
-        _run_child(folder, limits)
-        return (folder / "report.pdf").read_bytes()
+    try:
+        with tempfile.TemporaryDirectory(prefix="evalspec-pdf-") as name:
+            folder = Path(name)
+            _write_request(folder, html, attachments, finished=finished, limits=limits)
+            _run_child(folder, limits)
+            return (folder / "report.pdf").read_bytes()
+    except OSError as error:
+        problem = f"the PDF report cannot be made in {tempfile.gettempdir()}: {error.strerror or error}"
+        raise ReportError(problem, hint="make room there, or set TMPDIR to a folder that has room") from error
 
 
 def missing_libraries(probe: Callable[[str], bool]) -> tuple[str, ...]:
@@ -141,17 +133,15 @@ def _write_request(folder: Path, html: str, attachments: Mapping[str, bytes], *,
 
 
 def _run_child(folder: Path, limits: Limits) -> None:
-    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    environment |= {"FONTCONFIG_FILE": str(folder / "fonts.conf"), "HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C.UTF-8"}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
-    command = [sys.executable, "-m", "evalspec.reporting.pdf", str(folder)]
+    environment = children.environment() | {"FONTCONFIG_FILE": str(folder / "fonts.conf"), "HOME": str(folder), "TMPDIR": str(folder)}
+    command = children.command("evalspec.reporting.pdf", str(folder))
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limits.wall_seconds, check=False)  # noqa: S603
     except subprocess.TimeoutExpired as error:
         raise ReportError(f"rendering the PDF took more than {limits.wall_seconds} seconds and was stopped") from error
-    if "No module named 'weasyprint'" in done.stderr:
-        raise MissingLibrary("the PDF report needs WeasyPrint, which is not installed", hint="install it: pip install 'weasyprint>=70,<71' fonttools")
     if done.returncode != 0:
+        if library := children.absent_library(done.stderr):
+            raise MissingLibrary(f"the PDF report needs the library {library}, which is not installed", hint=how_to_install("report"))
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise ReportError(
             Diagnostic(f"rendering the PDF failed (exit status {done.returncode}): {last}", hint="the HTML report holds the same content")
@@ -162,24 +152,16 @@ def main(arguments: list[str]) -> None:
     """Render the request in the folder that is named: the child's side of `render`."""
     folder = Path(arguments[0])
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
-    _limit_self(cpu_seconds=request["cpu_seconds"], memory_bytes=request["memory_bytes"])
+    children.limit_self(cpu_seconds=request["cpu_seconds"], memory_bytes=request["memory_bytes"])
     html = _for_paper((folder / "report.html").read_text(encoding="utf-8"))
     files = {name: (folder / "attachments" / name).read_bytes() for name in request["attachments"]}
     (folder / "report.pdf").write_bytes(_write_pdf(html, files, datetime.fromisoformat(request["finished"])))
 
 
-def _limit_self(*, cpu_seconds: int, memory_bytes: int) -> None:
-    if sys.platform != "win32":
-        import resource  # noqa: PLC0415 - it does not exist on Windows, where only the wall clock limits the child
-
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
-        if sys.platform != "darwin":  # macOS refuses this limit
-            resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-
-
 def _for_paper(html: str) -> str:
-    """Return the page without its web fonts, with plain colours in drawings and without characters that the bundled fonts lack."""
+    """Return the page without web fonts and addresses of numbers, with plain colours in drawings, without characters that the bundled fonts lack."""
     html = re.sub(r"<style data-fonts>.*?</style>", "", html, count=1, flags=re.DOTALL)
+    html = re.sub(r'<data value="[^"]*" data-(?:path|count-of)="[^"]*">', "<data>", html)
     html = re.sub(r"<svg .*?</svg>", lambda drawing: re.sub(r"var\(--[\w-]+, (#[0-9a-f]{6})\)", r"\1", drawing[0]), html, flags=re.DOTALL)
     return replace_absent(html, _characters(FONTS.glob("*.ttf")))
 

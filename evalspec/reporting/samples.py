@@ -57,11 +57,12 @@ class SampleQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The questions drawn for one benchmark."""
+    """The questions drawn for one benchmark, of whose repeats the first is shown."""
 
     benchmark: str
     disclosure: Disclosure
     has_texts: bool
+    repeats: int
     questions: tuple[SampleQuestion, ...]
 
 
@@ -71,15 +72,16 @@ def draw_samples(dossier: Dossier) -> tuple[Samples, ...]:
 
 
 def _samples(dossier: Dossier, responses: BenchmarkResponses) -> Samples:
-    disclosure = dossier.protocol.benchmark(responses.benchmark).disclosure
+    disclosure, repeats = dossier.protocol.benchmark(responses.benchmark).disclosure, responses.scores.shape[2]
     if disclosure == "none":
-        return Samples(responses.benchmark, disclosure, has_texts=False, questions=())
+        return Samples(responses.benchmark, disclosure, has_texts=False, repeats=repeats, questions=())
     texts: dict[str, Question] = {}
     if dossier.bank is not None and disclosure == "full":
         texts = {question.id: question for entry in dossier.bank.sets if entry.benchmark == responses.benchmark for question in entry.questions}
     drawn = _draw(dossier.study.seed, responses, dossier.study.report.samples)
     questions = tuple(_question(responses, index, texts) for index in drawn)
-    return Samples(responses.benchmark, disclosure, has_texts=any(question.stem for question in questions), questions=questions)
+    has_texts = any(question.stem for question in questions)
+    return Samples(responses.benchmark, disclosure, has_texts=has_texts, repeats=repeats, questions=questions)
 
 
 def _draw(seed: int, responses: BenchmarkResponses, size: int) -> list[int]:

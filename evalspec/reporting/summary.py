@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -11,36 +12,57 @@ from evalspec.reporting.documents import Placed, place_all
 from evalspec.reporting.dossier import Dossier
 from evalspec.reporting.numbers import DEFAULT_DECIMALS, decimals_apart, decimals_of
 
-__all__ = ["CheckView", "Comparisons", "Level", "Overview", "check_views", "overview", "placed_estimates"]
+__all__ = ["ByGroup", "CheckView", "Comparisons", "Level", "Overview", "check_views", "overview", "placed_estimates"]
 
 LIMIT_WORDS = {"at_least": "at least", "above": "above", "at_most": "at most", "below": "below"}
-STYLES_OF_UNITS = {"proportion": "percent", "difference": "points", "rank": "rank"}
+STYLES_OF_UNITS = {"proportion": "percent", "difference": "points", "rank": "rank", "score": "plain", "index": "index"}
+GROUP_METRICS = ("worst_group", "group_gap", "harmony", "size_harmony")
 BOUND_WORDS = {"low": "lower bound of ", "high": "upper bound of ", "value": "value of "}
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """The range of one metric over the models of one benchmark; `highest` and `lowest` are one estimate where one model has it."""
+class ByGroup:
+    """What one accuracy hides: that of the worst group, the gap between groups, and harmony beside its value from sizes alone."""
 
+    worst_group: Placed[Estimate]
+    group_gap: Placed[Estimate]
+    harmony: Placed[Estimate]
+    size_harmony: Placed[Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The range of one metric of one analysis over the models of one benchmark, at both ends with every model that stands there.
+
+    `fewest` and `most` are those on the fewest and on the most questions. `by_group` is of the first of the highest, where the study asked for it.
+    """
+
+    analysis: str
     benchmark: str
     metric: str
-    highest: Placed[Estimate]
-    lowest: Placed[Estimate]
+    macro: bool
+    highest: tuple[Placed[Estimate], ...]
+    lowest: tuple[Placed[Estimate], ...]
+    fewest: Placed[Estimate]
+    most: Placed[Estimate]
+    by_group: ByGroup | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """Differences of one analysis on one benchmark, by the decision of its own adjusted test."""
+    """Differences of one analysis on one benchmark, by the decision of its own test; `adjusted` says whether the family is allowed for."""
 
     analysis: str
     benchmark: str
+    adjusted: bool
+    planned: bool
     separated: tuple[Placed[Estimate], ...]
     open: tuple[Placed[Estimate], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What the first page says was found; `bounded` are differences that a bound decides on, and no test of their own."""
+    """What the first page says was found; `bounded` are differences that are held against a declared limit, and have no test of their own."""
 
     levels: tuple[Level, ...]
     comparisons: tuple[Comparisons, ...]
@@ -51,7 +73,8 @@ class Overview:
 class CheckView:
     """A check as the page shows it: which limit it sets, on which bound, and decimals that show observed and limit apart.
 
-    `by_test` marks a difference held against 0, where the analysis's own adjusted test decides and not the interval.
+    `by_test` marks a difference held against 0, where the analysis's own test decides and not the interval. `stricter_at` is where the bounds
+    stand that decide after the correction for the number of checks.
     """
 
     result: CheckResult
@@ -62,6 +85,7 @@ class CheckView:
     by_test: bool
     style: str
     decimals: int
+    stricter_at: str | None
 
     @property
     def compared(self) -> str:
@@ -81,16 +105,18 @@ def overview(dossier: Dossier) -> Overview:
     """Return the range of every metric per benchmark, and which comparisons are separated."""
     defined = [placed for placed in placed_estimates(dossier) if placed.item.value is not None and placed.item.subject is None]
     sure = [placed for placed in defined if placed.item.confidence_level is not None and len(placed.item.models) == 1]
-    levels = [placed for placed in sure if placed.item.unit == "proportion"]
+    levels = [placed for placed in sure if placed.item.unit == "proportion" and placed.item.metric not in GROUP_METRICS]
+    groups = _by_group(dossier)
     differences = [placed for placed in defined if placed.item.separated is not None]
     return Overview(
         levels=tuple(
-            _level(list(group)) for _, group in groupby(levels, key=lambda placed: (placed.item.analysis, placed.item.benchmark, placed.item.metric))
+            _level(list(group), groups)
+            for _, group in groupby(levels, key=lambda placed: (placed.item.analysis, placed.item.benchmark, placed.item.metric))
         ),
         comparisons=tuple(
             _comparisons(list(group)) for _, group in groupby(differences, key=lambda placed: (placed.item.analysis, placed.item.benchmark))
         ),
-        bounded=tuple(placed for placed in defined if placed.item.sides != "two" and placed.item.low is not None),
+        bounded=tuple(placed for placed in defined if placed.item.look is not None and placed.item.low is not None),
     )
 
 
@@ -99,10 +125,35 @@ def check_views(dossier: Dossier) -> tuple[CheckView, ...]:
     return tuple(_check_view(result, f"verdict.json#/checks/{index}") for index, result in enumerate(dossier.verdict.checks))
 
 
-def _level(group: list[Placed[Estimate]]) -> Level:
-    ordered = sorted(group, key=lambda placed: (placed.item.value or 0.0, placed.item.models))
-    first = ordered[0].item
-    return Level(first.benchmark, first.metric, highest=ordered[-1], lowest=ordered[0])
+def _by_group(dossier: Dossier) -> dict[tuple[str, str], ByGroup]:
+    """Return what the first analysis that looks at groups says, by benchmark and model."""
+    found: dict[tuple[str, str, str], dict[str, Placed[Estimate]]] = {}
+    for placed in placed_estimates(dossier):
+        if placed.item.metric in GROUP_METRICS:
+            found.setdefault((placed.item.analysis, placed.item.benchmark, placed.item.models[0]), {})[placed.item.metric] = placed
+    told: dict[tuple[str, str], ByGroup] = {}
+    for (_, benchmark, model), metrics in found.items():
+        if len(metrics) == len(GROUP_METRICS):
+            told.setdefault((benchmark, model), ByGroup(**metrics))
+    return told
+
+
+def _level(group: list[Placed[Estimate]], groups: Mapping[tuple[str, str], ByGroup]) -> Level:
+    first = group[0].item
+    values = [round(placed.item.value or 0.0, 12) for placed in group]
+    ends = min(values), max(values)
+    lowest, highest = (tuple(placed for placed, value in zip(group, values, strict=True) if value == end) for end in ends)
+    return Level(
+        first.analysis,
+        first.benchmark,
+        first.metric,
+        macro=first.method.endswith("average over subjects"),
+        highest=highest,
+        lowest=lowest,
+        fewest=min(group, key=lambda placed: placed.item.n),
+        most=max(group, key=lambda placed: placed.item.n),
+        by_group=groups.get((first.benchmark, highest[0].item.models[0])),
+    )
 
 
 def _comparisons(group: list[Placed[Estimate]]) -> Comparisons:
@@ -110,6 +161,8 @@ def _comparisons(group: list[Placed[Estimate]]) -> Comparisons:
     return Comparisons(
         first.analysis,
         first.benchmark,
+        adjusted=any(placed.item.p_adjusted is not None for placed in group),
+        planned=first.planned,
         separated=tuple(placed for placed in group if placed.item.separated),
         open=tuple(placed for placed in group if not placed.item.separated),
     )
@@ -119,7 +172,8 @@ def _check_view(result: CheckResult, at: str) -> CheckView:
     limit = next(name for name in LIMIT_WORDS if getattr(result.check, name) is not None)
     bound = result.check.bound or ("low" if limit in {"at_least", "above"} else "high")
     observed = result.observed
-    style = STYLES_OF_UNITS[observed.unit] if observed is not None else "percent"
+    stricter = observed.stricter if observed is not None and result.divisor > 1 else ()
+    style = STYLES_OF_UNITS[observed.unit] if observed is not None else "points" if result.check.baseline else "percent"
     by_test = observed is not None and observed.separated is not None and bound != "value" and getattr(result.check, limit) == 0
     return CheckView(
         result,
@@ -130,6 +184,7 @@ def _check_view(result: CheckResult, at: str) -> CheckView:
         by_test=by_test,
         style=style,
         decimals=_decimals(observed, getattr(result.check, limit)),
+        stricter_at=next((f"{at}/observed/stricter/{place}" for place, one in enumerate(stricter) if one.divisor == result.divisor), None),
     )
 
 

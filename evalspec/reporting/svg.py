@@ -22,6 +22,7 @@ __all__ = [
     "Words",
     "circle",
     "coordinate",
+    "dots",
     "line",
     "polygon",
     "polyline",
@@ -73,6 +74,12 @@ def line(start: tuple[float, float], end: tuple[float, float], colour: str, *, w
 def circle(x: float, y: float, *, fill: str, stroke: str, radius: float = 4.5) -> str:
     """Return the mark of a point."""
     return f'<circle cx="{coordinate(x)}" cy="{coordinate(y)}" r="{radius}" style="fill:{fill};stroke:{stroke}" stroke-width="2"/>'
+
+
+def dots(places: Sequence[tuple[float, float]], colour: str, *, width: float = 4) -> str:
+    """Return a cloud of points as one path; where they lie close, they add up."""
+    path = "".join(f"M{coordinate(x)} {coordinate(y)}h.01" for x, y in places)
+    return f'<path d="{path}" style="fill:none;stroke:{colour};stroke-opacity:0.5" stroke-width="{width:g}" stroke-linecap="round"/>'
 
 
 def polyline(places: Sequence[tuple[float, float]], colour: str, *, dash: str = "") -> str:

@@ -7,16 +7,27 @@ import json
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.resources import files
-from pathlib import Path
 
 from jinja2 import BaseLoader, Environment, FileSystemLoader, StrictUndefined, Template, TemplateNotFound
 from markupsafe import Markup, escape
 
+from evalspec.places import templates_folder
 from evalspec.reporting.characters import finalize
-from evalspec.reporting.documents import Documents, place_all, pointer_key
+from evalspec.reporting.documents import Documents, length_of, place_all, pointer_key
 from evalspec.reporting.numbers import DEFAULT_DECIMALS, Style, decimals_from_interval, decimals_of, format_number
 
 __all__ = ["asset", "make_environment", "section_template", "templates_folder"]
+
+
+METRIC_WORDS = {
+    "always_right": "share of questions right in every repeat",
+    "worst_question": "lowest share of right repeats of any question",
+    "detectable_difference": "smallest detectable difference",
+    "size_harmony": "harmony from sizes alone",
+    "worst_group": "accuracy of the worst group",
+    "group_gap": "gap between the best and the worst group",
+}
+"""Names of metrics that do not explain themselves."""
 
 
 def make_environment(documents: Documents) -> Environment:
@@ -38,19 +49,13 @@ def make_environment(documents: Documents) -> Environment:
     environment.filters["key"] = pointer_key
     environment.filters["placed"] = place_all
     environment.filters["words"] = lambda name: str(name).replace("_", " ")
+    environment.filters["metric"] = lambda name: METRIC_WORDS.get(name, str(name).replace("_", " "))
     return environment
 
 
 def section_template(name: str) -> Template:
     """Return an analysis's template; raises jinja2.TemplateError when it is not there or does not compile."""
     return make_environment(Documents({})).get_template(name)
-
-
-def templates_folder() -> Path:
-    """Return the folder of the report's templates: inside the package when installed, beside it in a checkout."""
-    package = Path(__file__).parents[1]
-    installed = package / "templates"
-    return installed if installed.is_dir() else package.parent / "templates"
 
 
 @lru_cache
@@ -81,8 +86,11 @@ class _TemplateLoader(BaseLoader):
 
 
 def _number_printer(documents: Documents) -> Callable[..., Markup]:
-    def number(address: str, style: Style, *, decimals: int | None = None) -> Markup:
-        """Print the number at `address` in `style`, rounded as far as the interval beside it supports unless `decimals` says otherwise."""
+    def number(address: str, style: Style, *, decimals: int | None = None, limit: float | None = None) -> Markup:
+        """Print the number at `address` in `style`, rounded as far as the interval beside it supports unless `decimals` says otherwise.
+
+        A `limit` that it is held against is never printed alike when it differs.
+        """
         place = documents.find(address)
         holder = place.holder if isinstance(place.holder, dict) else {}
         if place.value is None:
@@ -93,7 +101,7 @@ def _number_printer(documents: Documents) -> Callable[..., Markup]:
         if decimals is None:
             known = isinstance(low, int | float) and isinstance(high, int | float)
             decimals = decimals_from_interval(float(low), float(high)) if known else DEFAULT_DECIMALS  # type: ignore[arg-type]
-        return _data(address, place.value, format_number(place.value, style, decimals=decimals))
+        return _marked(place.at, place.value, format_number(place.value, style, decimals=decimals, limit=limit))
 
     return number
 
@@ -101,13 +109,14 @@ def _number_printer(documents: Documents) -> Callable[..., Markup]:
 def _length_printer(documents: Documents) -> Callable[[str], Markup]:
     def length(address: str) -> Markup:
         """Print how many entries the array or object at `address` has."""
-        value = documents.find(address).value
-        if not isinstance(value, list | dict):
-            raise TypeError(f"{address!r} holds {type(value).__name__}, which has no length")
-        return Markup('<data value="{}" data-count-of="{}">{}</data>').format(len(value), address, f"{len(value):,}")
+        try:
+            count = length_of(documents.find(address).value)
+        except TypeError as error:
+            raise TypeError(f"{address!r} holds nothing that can be counted") from error
+        return Markup('<data value="{}" data-count-of="{}">{}</data>').format(count, address, f"{count:,}")
 
     return length
 
 
-def _data(address: str, value: float, text: str) -> Markup:
+def _marked(address: str, value: float, text: str) -> Markup:
     return Markup('<data value="{}" data-path="{}">{}</data>').format(json.dumps(value), escape(address), text)

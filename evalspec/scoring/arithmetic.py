@@ -14,6 +14,8 @@ _PRODUCTS: frozenset[Callable[..., Any]] = frozenset(
     {nn.functional.linear, torch.addmm, torch.matmul, torch.bmm, torch.baddbmm, Tensor.matmul, Tensor.__matmul__}
 )
 
+_NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory", "std::bad_alloc", "could not create a memory")
+
 
 class Float32Head(nn.Module):
     """A linear head whose product is taken in float32, whatever the body's precision.
@@ -28,7 +30,7 @@ class Float32Head(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Return float32 logits."""
-        return nn.functional.linear(hidden.float(), self.weight, self.bias)
+        return nn.functional.linear(hidden.to(self.weight.device).float(), self.weight, self.bias)
 
 
 class RoundedProducts(TorchFunctionMode):
@@ -66,6 +68,17 @@ def settle_arithmetic(threads: int | None) -> None:
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     if threads is not None:
         torch.set_num_threads(threads)
+
+
+def memory_ran_out(error: BaseException) -> bool:
+    """Return whether an error says that memory could not be had; on processors torch and its libraries raise a plain RuntimeError."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(words in str(error) for words in _NO_MEMORY)
+
+
+def free_memory() -> None:
+    """Give back what torch keeps of the memory of accelerators for later."""
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def threads_in_use() -> int:

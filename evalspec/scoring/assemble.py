@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.artifacts.base import canonical_json, sha256_hex
-from evalspec.artifacts.journal import JobRecord
+from evalspec.artifacts.journal import BatchRecord, JobRecord, TopTokens
 from evalspec.artifacts.protocol import Protocol, ProtocolBenchmark
 from evalspec.artifacts.questions import LETTERS, Question
-from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses
+from evalspec.artifacts.responses import AnswerTokens, BenchmarkResponses, Origin, Reason, Responses
 from evalspec.artifacts.work import BenchmarkWork, WorkOrder
 from evalspec.errors import Diagnostic, InputError, ScoringError
 from evalspec.scoring.decisions import chosen_for_check, compare, decide, joined_batches
@@ -20,18 +20,23 @@ from evalspec.scoring.decisions import chosen_for_check, compare, decide, joined
 
 @dataclass(frozen=True, slots=True)
 class ModelRows:
-    """One model's responses to one benchmark: `scores`, `reasons`, `choices` (Q, K), `logprobs` (Q, C) or None, and how they came about."""
+    """One model's responses to one benchmark: `scores`, `reasons`, `choices` (Q, K), `logprobs` (Q, C) or None, and how they came about.
+
+    `distributions` has one for every question where the study asks for them.
+    """
 
     scores: NDArray[np.float64]
     reasons: NDArray[np.int8]
     choices: NDArray[np.int16]
     logprobs: NDArray[np.float64] | None
     origin: Origin
+    distributions: tuple[TopTokens, ...] = ()
 
 
 def scored_rows(order: WorkOrder, work: BenchmarkWork, shards: Sequence[JobRecord], check: JobRecord, questions: Sequence[Question]) -> ModelRows:
     """Return the rows of a model that was scored here; a question whose best choices tie exactly is undetermined."""
-    decisions = decide(joined_batches(order, shards), len(questions), work.scoring)
+    batches = joined_batches(order, shards)
+    decisions = decide(batches, len(questions), work.scoring)
     chosen = chosen_for_check(decisions, [question.sha256 for question in work.questions])
     self_check = compare(decisions, decide(list(check.batches.values()), len(chosen), work.scoring), chosen)
     settled = decisions.choices >= 0
@@ -42,7 +47,7 @@ def scored_rows(order: WorkOrder, work: BenchmarkWork, shards: Sequence[JobRecor
         benchmark=work.benchmark,
         route="scored_here",
         precision=order.precision,
-        letters=sessions[0].letters,
+        letters=tuple(sorted({letter for session in sessions for letter in session.letters})),
         first_ids=sessions[0].first_ids,
         journal_sha256=sha256_hex(canonical_json([record.content_sha256() for record in (*shards, check)])),
         letter_mass=decisions.letter_mass,
@@ -57,6 +62,7 @@ def scored_rows(order: WorkOrder, work: BenchmarkWork, shards: Sequence[JobRecor
         choices=decisions.choices[:, None],
         logprobs=decisions.values,
         origin=origin,
+        distributions=_distributions(batches, len(questions)),
     )
 
 
@@ -86,10 +92,30 @@ def assemble(protocol: Protocol, questions: Mapping[str, Sequence[Question]], ro
                 flags=_flags(benchmark),
                 sample=benchmark.sample.method,
                 pool=benchmark.pool,
+                distributions=_stacked_distributions(of_benchmark),
             )
         )
     origins = tuple(_with_histogram(rows[model, benchmark.id]) for benchmark in protocol.benchmarks for model in models)
     return Responses(benchmarks=tuple(benchmarks), origins=origins, protocol_sha256=protocol.digest())
+
+
+def _distributions(batches: Sequence[BatchRecord], count: int) -> tuple[TopTokens, ...]:
+    """Return the answer distributions in the order of the questions; none where the study asks for none."""
+    found = {place: top for batch in batches for place, top in zip(batch.questions, batch.distributions, strict=False)}
+    return tuple(found[place] for place in range(count)) if found else ()
+
+
+def _stacked_distributions(rows: Sequence[ModelRows]) -> AnswerTokens | None:
+    widest = max((len(top.tokens) for one in rows for top in one.distributions), default=0)
+    if not widest:
+        return None
+    shape = (len(rows), len(rows[0].scores), widest)
+    tokens, probabilities = np.full(shape, -1, dtype=np.int32), np.full(shape, np.nan)
+    for number, one in enumerate(rows):
+        for place, top in enumerate(one.distributions):
+            tokens[number, place, : len(top.tokens)] = top.tokens
+            probabilities[number, place, : len(top.tokens)] = top.probabilities
+    return AnswerTokens(tokens, probabilities)
 
 
 def _flags(benchmark: ProtocolBenchmark) -> tuple[tuple[str, ...], ...]:

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from evalspec.artifacts.journal import TopTokens
 from evalspec.artifacts.work import EncodedQuestion
 from evalspec.errors import ScoringError
 from evalspec.scoring.abilities import Positions, cache_for, learn_abilities, position_style, read_into_cache, tree_mask
 from evalspec.scoring.arithmetic import Float32Head, describe, products
-from evalspec.scoring.checkpoint import context_length, read_config
+from evalspec.scoring.checkpoint import chat_of, context_length, read_config
 from evalspec.scoring.sharing import SEPARATE, Abilities, Layout, Sharing, lay_out
 from evalspec.scoring.tokens import Vocabulary, learn_prefix
 
@@ -36,6 +37,14 @@ class Reading:
 
     sharing: Sharing = SEPARATE
     layers: tuple[tuple[Tensor, Tensor], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a model says about one question: the summed log-probability of each answer, in nats, and its answer distribution where asked for."""
+
+    logprobs: tuple[float, ...]
+    distribution: TopTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +65,21 @@ class CausalLM:
 
     def logprobs(self, batch: Sequence[EncodedQuestion], reading: Reading | None = None) -> list[tuple[float, ...]]:
         """Return, per question, the sum of each answer's token log-probabilities in nats; not finite where the model's are not."""
+        return [answered.logprobs for answered in self.answer(batch, reading)]
+
+    def answer(self, batch: Sequence[EncodedQuestion], reading: Reading | None = None, *, distribution: int | None = None) -> list[Answered]:
+        """Return the log-probabilities of every answer, and the `distribution` most probable tokens of each question's answer distribution."""
         reading = reading or Reading()
         layout = lay_out(batch, reading.sharing)
         with torch.inference_mode(), products(self.model, self.model.dtype):
             logits = self._logits(layout, reading)
             mark, targets = self._here(layout.mark), self._here(layout.targets)
-            values = (logits[mark, targets] - torch.logsumexp(logits, dim=-1)[mark]).double().cpu().numpy()
+            normalisers = torch.logsumexp(logits, dim=-1)
+            values = (logits[mark, targets] - normalisers[mark]).double().cpu().numpy()
+            tops = _top_tokens(logits - normalisers[:, None], batch, layout, distribution) if distribution else [None] * len(batch)
         sums = np.add.reduceat(values, layout.first).tolist()
         ends = np.cumsum([len(question.answers) for question in batch]).tolist()
-        return [tuple(sums[end - len(question.answers) : end]) for question, end in zip(batch, ends, strict=True)]
+        return [Answered(tuple(sums[end - len(question.answers) : end]), top) for question, end, top in zip(batch, ends, tops, strict=True)]
 
     def _logits(self, layout: Layout, reading: Reading) -> Tensor:
         """Return float32 logits (marks, vocabulary) at the places that the layout keeps, along the rows."""
@@ -97,8 +112,32 @@ class CausalLM:
         return torch.from_numpy(indices).to(self.model.device)
 
 
+def _top_tokens(logprobs: Tensor, batch: Sequence[EncodedQuestion], layout: Layout, kept: int) -> list[TopTokens | None]:
+    """Return each question's answer distribution: its log-probabilities averaged along the reference answer, scaled to sum to 1 again.
+
+    Reference: Uzunoglu, Li and Khashabi (2025), arXiv:2509.25671.
+    """
+    ends = np.append(layout.first[1:], len(layout.mark))
+    tops: list[TopTokens | None] = []
+    answer = 0
+    for question in batch:
+        if question.reference is None:
+            tops.append(None)
+        else:
+            place = answer + question.reference
+            marks = torch.from_numpy(layout.mark[layout.first[place] : ends[place]]).to(logprobs.device)
+            mean = torch.softmax(logprobs[marks].mean(dim=0), dim=-1)
+            best = torch.topk(mean, min(kept, mean.shape[0]))
+            tops.append(TopTokens(tokens=tuple(best.indices.tolist()), probabilities=tuple(best.values.double().tolist())))
+        answer += len(question.answers)
+    return tops
+
+
 def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"], device: str = "cpu") -> CausalLM:
-    """Load a checkpoint for scoring; raises ScoringError when it cannot be loaded whole and without foreign code."""
+    """Load a checkpoint for scoring; raises ScoringError when it cannot be loaded whole and without foreign code.
+
+    On the device `auto` its layers are spread over all accelerators.
+    """
     _refuse_old_transformers()
     config = read_config(folder)
     transformers.utils.logging.disable_progress_bar()
@@ -111,6 +150,7 @@ def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"
             use_safetensors=True,
             dtype=torch.float32 if precision == "float32" else "auto",
             output_loading_info=True,
+            **({"device_map": "auto"} if device == "auto" else {}),
         )
     except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
         raise ScoringError(
@@ -123,7 +163,9 @@ def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"
             + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""),
             hint="a missing weight would be filled with random numbers; take the complete checkpoint",
         )
-    loaded.eval().to(device)
+    loaded.eval()
+    if device != "auto":
+        loaded.to(device)
     head = _use_float32_head(loaded)
     with products(loaded, loaded.dtype):
         abilities = learn_abilities(loaded)
@@ -162,4 +204,4 @@ def _vocabulary(tokenizer: Any, model: str, config: dict[str, Any]) -> Vocabular
         raise ScoringError(
             f"model '{model}': {error}", hint="the tokenizer changes a text when special tokens are added; it cannot be scored"
         ) from error
-    return Vocabulary(model, tokenize, prefix, context_length(config))
+    return Vocabulary(model, tokenize, prefix, context_length(config), chat_of(tokenizer))

@@ -6,26 +6,31 @@ Only safetensors and tokenizer files are read, never code; this module itself lo
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from evalspec.artifacts.protocol import CheckpointIdentity
 from evalspec.artifacts.work import BenchmarkWork
-from evalspec.errors import InputError, MissingLibrary, ScoringError
-from evalspec.scoring.tokens import EncodedWork, Vocabulary, encode_work, learn_prefix
+from evalspec.errors import EvalspecError, InputError, MissingLibrary, ScoringError
+from evalspec.foreign import read_object
+from evalspec.scoring.tokens import Chat, EncodedWork, Vocabulary, encode_work, learn_prefix
 
+CONFIGS = ("config.json", "tokenizer_config.json")
 _BLOCK = 1 << 22
 
 
 def read_config(folder: Path) -> dict[str, Any]:  # Any: the schema belongs to each architecture
     """Return config.json; raises ScoringError when the folder is no checkpoint, asks for code of its own or has no safetensors."""
     try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise ScoringError(f"'{folder.name}' has no readable config.json", hint="a checkpoint is a folder as transformers saves it") from error
-    for name in ("config.json", "tokenizer_config.json"):
-        if (folder / name).is_file() and "auto_map" in json.loads((folder / name).read_bytes()):
+        settings = {
+            name: read_object(folder / name, name=f"{folder.name}/{name}") for name in CONFIGS if name in CONFIGS[:1] or (folder / name).exists()
+        }
+    except InputError as error:
+        raise ScoringError(error.diagnostics) from error
+    for name, content in settings.items():
+        if "auto_map" in content:
             raise ScoringError(
                 f"'{folder.name}': {name} asks to run code that comes with the model ('auto_map')",
                 hint="code from model folders is never run; use a checkpoint of an architecture that transformers itself has",
@@ -34,15 +39,17 @@ def read_config(folder: Path) -> dict[str, Any]:  # Any: the schema belongs to e
         raise ScoringError(
             f"'{folder.name}' holds no *.safetensors file", hint="pickle files (.bin, .pt) can run code and are not read; convert them to safetensors"
         )
-    return dict(config)
+    return settings[CONFIGS[0]]
 
 
 def context_length(config: dict[str, Any]) -> int | None:  # Any: as above
     """Return how many positions the model was built for, or None when its configuration sets no limit."""
-    text = config.get("text_config") or config
+    nested = config.get("text_config")
+    settings = {**config, **nested} if isinstance(nested, dict) else config
     for name in ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len"):
-        if isinstance(text.get(name), int) and text[name] > 0:
-            return int(text[name])
+        length = settings.get(name)
+        if isinstance(length, int) and not isinstance(length, bool) and length > 0:
+            return length
     return None
 
 
@@ -69,20 +76,50 @@ def plan_tokens(folder: Path, work: BenchmarkWork, *, model: str) -> EncodedWork
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise InputError(f"'{folder.name}' has no tokenizer.json", hint="save the tokenizer again with a current transformers")
-    try:
+    with _of_tokenizer(folder):
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises plain Exception for a file that it cannot read
-        raise InputError(
-            f"'{folder.name}': tokenizer.json cannot be read: {error}", hint="save the tokenizer again with a current transformers"
-        ) from error
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
 
     def tokenize(texts: list[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)]
+        with _of_tokenizer(folder):
+            return [encoding.ids for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)]
 
-    prefix = learn_prefix(tokenize(["x"])[0], tokenizer.encode("x").ids)
-    return encode_work(work, Vocabulary(model, tokenize, prefix, context_length(read_config(folder))))
+    with _of_tokenizer(folder):
+        prefix = learn_prefix(tokenize(["x"])[0], tokenizer.encode("x").ids)
+        chat = _chat(folder) if work.scoring.chat else None
+    return encode_work(work, Vocabulary(model, tokenize, prefix, context_length(read_config(folder)), chat))
+
+
+@contextmanager
+def _of_tokenizer(folder: Path) -> Iterator[None]:
+    """Turn what the tokenizers library raises, plain exceptions and panics that are none, into a ScoringError."""
+    try:
+        yield
+    except (EvalspecError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        problem = f"'{folder.name}': the tokenizer cannot be used: {(str(error).splitlines() or [type(error).__name__])[0]}"
+        raise ScoringError(problem, hint="save the tokenizer again with a current transformers") from error
+
+
+def chat_of(tokenizer: Any) -> Chat | None:  # Any: a transformers tokenizer
+    """Return how the tokenizer's chat template takes a user's message, or None when it has no template."""
+    if not tokenizer.chat_template:
+        return None
+
+    def chat(message: str) -> str:
+        return str(tokenizer.apply_chat_template([{"role": "user", "content": message}], add_generation_prompt=True, tokenize=False))
+
+    return chat
+
+
+def _chat(folder: Path) -> Chat | None:
+    try:
+        from transformers import AutoTokenizer  # noqa: PLC0415 - seconds to import, and only chat templates need it
+    except ImportError as error:
+        raise MissingLibrary("the library 'transformers' is not installed", hint="install the extra `score`") from error
+    return chat_of(AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False))
 
 
 def _sha256(path: Path) -> str:

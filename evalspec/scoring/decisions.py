@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from evalspec.artifacts.journal import BatchRecord, JobRecord
 from evalspec.artifacts.responses import SelfCheck
 from evalspec.artifacts.study import LetterScoring, OptionScoring
-from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkOrder
+from evalspec.artifacts.work import CHECKED, AskedQuestion, BenchmarkWork, WorkOrder
 
 SMALLEST_GAPS = 32
-RANDOM_QUESTIONS = 32
-CHECKED = SMALLEST_GAPS + RANDOM_QUESTIONS
-"""Questions that the self-check scores again, or all when there are fewer."""
+RANDOM_QUESTIONS = CHECKED - SMALLEST_GAPS
 
 
 @dataclass(frozen=True, slots=True)

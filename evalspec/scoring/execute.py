@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from evalspec.artifacts.journal import JobRecord
+from evalspec.artifacts.journal import BatchRecord, JobRecord
 from evalspec.artifacts.protocol import CheckpointIdentity, Protocol
 from evalspec.artifacts.questions import Question
 from evalspec.artifacts.report import LedgerEntry
 from evalspec.artifacts.responses import Responses
-from evalspec.artifacts.work import BenchmarkWork, WorkerEvent, WorkOrder, orders_of
+from evalspec.artifacts.work import CHECKED, AskedQuestion, BenchmarkWork, Preambles, WorkerEvent, WorkOrder, orders_of
 from evalspec.errors import InputError, ScoringError
 from evalspec.protocols import Executor, Journal, Progress, ProgressSink
 from evalspec.scoring.assemble import ModelRows, assemble, scored_rows
-from evalspec.scoring.decisions import CHECKED, check_questions
+from evalspec.scoring.decisions import check_questions
 from evalspec.scoring.replay import recorded_rows
 from evalspec.scoring.speeds import record_speed
 from evalspec.scoring.tables import RecordedTable
+from evalspec.tables.faults import strictest
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringTask:
-    """What is to be scored: the protocol, the true questions behind its drawn ones in the same order, and where each model is found."""
+    """What is to be scored: the protocol, the true questions behind its drawn ones in the same order, and where each model is found.
+
+    `preambles` are the worked examples that come before prompts, by benchmark.
+    """
 
     protocol: Protocol
     questions: Mapping[str, tuple[Question, ...]]
     folders: Mapping[str, Path]
     records: Mapping[str, Path]
+    preambles: Mapping[str, Preambles] = field(default_factory=dict)
 
     def orders(self) -> tuple[WorkOrder, ...]:
         """Return the work orders of all models that are scored here; raises InputError for a prompt that a question cannot fill."""
         try:
-            return orders_of(self.protocol, self.questions, {model: str(folder) for model, folder in self.folders.items()})
+            return orders_of(self.protocol, self.questions, {model: str(folder) for model, folder in self.folders.items()}, self.preambles)
         except ValueError as error:
             raise InputError(str(error), hint="change the prompt of the benchmark") from error
 
@@ -69,7 +74,8 @@ def score(task: ScoringTask, executor: Executor, journal: Journal, progress: Pro
     InputError for a recorded table that does not fit.
     """
     orders = task.orders()
-    tables = {path: RecordedTable.read(path) for path in sorted(set(task.records.values()))}
+    shown = strictest(benchmark.disclosure for benchmark in task.protocol.benchmarks)
+    tables = {path: RecordedTable.read(path, shown) for path in sorted(set(task.records.values()))}
     rows = {
         (model.id, benchmark.id): recorded_rows(tables[task.records[model.id]], model, benchmark, task.questions[benchmark.id])
         for model in task.protocol.models
@@ -84,7 +90,7 @@ def score(task: ScoringTask, executor: Executor, journal: Journal, progress: Pro
     _record_speeds(orders, before, after, executor, journal)
     responses = assemble(task.protocol, task.questions, rows)
     for warning in _missing(responses):
-        progress(Progress("scoring", 0, 0, "questions", warning=warning))
+        progress(Progress("scoring", 0, 0, "answers", warning=warning))
     return Scored(responses, tuple(_ledger(orders, before, after)))
 
 
@@ -103,11 +109,17 @@ def _read_all(orders: Sequence[WorkOrder], journal: Journal) -> dict[tuple[str, 
 
 
 def _read(order: WorkOrder, work: BenchmarkWork, journal: Journal) -> _BenchmarkRecord:
-    shards = tuple(journal.read(order.key(work, shard).digest()) for shard in order.shards(work))
+    shards = tuple(_read_job(order.key(work, shard).digest(), shard, journal) for shard in order.shards(work))
     if not all(record.complete for record in shards):
         return _BenchmarkRecord(shards, None)
     again = check_questions(order, work, shards)
-    return _BenchmarkRecord(shards, journal.read(order.key(work, again, one_by_one=True).digest()))
+    return _BenchmarkRecord(shards, _read_job(order.key(work, again, one_by_one=True).digest(), again, journal))
+
+
+def _read_job(job: str, questions: Sequence[AskedQuestion], journal: Journal) -> JobRecord:
+    """Return what the journal has of a job; nothing where it cannot be the results of these questions."""
+    record = journal.read(job)
+    return record if record.fits([len(question.answers) for question in questions]) else JobRecord(job)
 
 
 def _run_missing(
@@ -117,7 +129,7 @@ def _run_missing(
     pending = [order for order in orders if not all(before[order.model, work.benchmark].complete for work in order.works)]
     total = sum(len(work.questions) + min(len(work.questions), CHECKED) for order in orders for work in order.works)
     done = sum(record.answered for record in before.values())
-    progress(Progress("scoring", done, total, "questions", "already in the journal" if done else ""))
+    progress(Progress("scoring", done, total, "answers", "already in the journal" if done else ""))
     if not pending:
         return False
 
@@ -126,10 +138,10 @@ def _run_missing(
         done += event.questions
         note = f"loading {event.model}" if event.kind == "loading" else f"{event.model} on {event.benchmark}"
         warning = event.message if event.kind == "warning" else ""
-        if event.kind != "failed":
-            progress(Progress("scoring", done, total, "questions", note, warning))
+        if event.kind != "failed":  # raised at the end, with all others
+            progress(Progress("scoring", done, total, "answers", note, warning))
 
-    executor.run(pending, journal.folder, tell)
+    executor.run(pending, journal, tell)
     return True
 
 
@@ -152,10 +164,13 @@ def _record_speeds(
     names = {device.id: device.name or device.kind for device in executor.devices()}
     for order in orders:
         for work in order.works:
-            known = {(shard.job, index) for shard in before[order.model, work.benchmark].shards for index in shard.batches}
-            shards = after[order.model, work.benchmark].shards
-            new = [batch for shard in shards for index, batch in shard.batches.items() if (shard.job, index) not in known]
-            record_speed(journal.folder, order, names.get(shards[-1].sessions[-1].device, shards[-1].sessions[-1].device), new)
+            new: dict[str, list[BatchRecord]] = {}
+            for was, now in zip(before[order.model, work.benchmark].shards, after[order.model, work.benchmark].shards, strict=True):
+                device = now.sessions[-1].device
+                batches = [batch for index, batch in now.batches.items() if index not in was.batches and batch.parts == 1]
+                new.setdefault(names.get(device, device), []).extend(batches)
+            for name, batches in new.items():
+                record_speed(journal.folder, order, name, batches)
 
 
 def _ledger(
@@ -175,4 +190,5 @@ def _ledger(
                     tokens=sum(batch.real_tokens for batch in batches),
                     seconds=sum(batch.seconds for batch in batches),
                     reused=was.answered,
+                    in_parts=sum(batch.parts > 1 for batch in batches),
                 )

@@ -7,6 +7,7 @@ a column per model. Conventional column names are in `ID`, `MODEL`, `SCORE`, `CH
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,14 +19,19 @@ from evalspec.artifacts.questions import LETTERS, Question
 from evalspec.artifacts.responses import Origin, Reason
 from evalspec.errors import InputError
 from evalspec.scoring.assemble import ModelRows
-from evalspec.scoring.recorded import LETTER, RecordedAnswers, read_answer, read_logprobs
-from evalspec.scoring.tables import Cell, RecordedTable
+from evalspec.scoring.recorded import CAPITAL, Column, RecordedAnswers, note_mixed_choices, read_answer
+from evalspec.scoring.tables import RecordedTable
+from evalspec.tables.faults import Faults
+from evalspec.tables.foreign import Cell
 
 ID = ("question_id", "item_id", "id", "question")
 MODEL = ("model", "model_id")
 SCORE = ("score", "correct")
 CHOICE = ("choice", "prediction")
+BENCHMARK = "benchmark"
 
+MOST_REPEATS = 1_000
+WHOLE = re.compile(r"[0-9]{1,9}")
 
 ReadTable = Callable[[Path], RecordedTable]
 
@@ -40,7 +46,7 @@ def identify_record(path: Path, *, name: str, origin: str, sha256: str | None = 
         raise InputError(
             f"'{path.name}' has SHA-256 {table.sha256}; the study declares {sha256}", hint="the file has changed, or the digest is another file's"
         )
-    _answers_of(table, name, None)
+    answers_of(table, name, None, table.faults())
     return RecordIdentity(sha256=table.sha256, model=name, origin=origin)
 
 
@@ -48,15 +54,27 @@ def recorded_rows(table: RecordedTable, model: ProtocolModel, benchmark: Protoco
     """Return a model's recorded responses to the drawn questions, in their order.
 
     A question without a row is missing as `NOT_RECORDED`, an answer that is empty, `-` or none of the choices as `NOT_ANSWERED`.
-    Raises InputError when the table does not fit.
+    Raises InputError with every fault when the table does not fit.
     """
     identity = model.identity
     assert isinstance(identity, RecordIdentity)
     if table.sha256 != identity.sha256:
         raise InputError(f"'{table.name}' is not the file that the protocol names", hint="plan again, or put the file back")
-    answers = _answers_of(table, identity.model, benchmark.id)
-    cells = _by_question(table, answers, questions, named=benchmark.disclosure != "none")
+    origin = Origin(model=model.id, benchmark=benchmark.id, route="recorded", precision="as recorded", recorded_sha256=identity.sha256)
+    return read_rows(table, identity.model, questions, origin)
+
+
+def read_rows(table: RecordedTable, name: str, questions: Sequence[Question], origin: Origin) -> ModelRows:
+    """Return what the table says that the model of that name answered to `questions`; raises InputError with every fault."""
+    faults = table.faults()
+    answers = answers_of(table, name, origin.benchmark, faults)
+    note_mixed_choices(answers, {question.id: question for question in questions}, faults)
+    cells = _by_question(answers, faults)
+    if not cells:
+        faults.raise_if_any()
+    _refuse_strangers(answers, questions)
     repeats = sorted({repeat for _, repeat in cells}) or [0]
+    _refuse_many(answers, repeats)
     scores = np.full((len(questions), len(repeats)), np.nan)
     reasons = np.full(scores.shape, Reason.NOT_RECORDED, dtype=np.int8)
     choices = np.full(scores.shape, -1, dtype=np.int16)
@@ -66,120 +84,152 @@ def recorded_rows(table: RecordedTable, model: ProtocolModel, benchmark: Protoco
             index = cells.get((question.id, repeat))
             if index is None:
                 continue
-            answer = read_answer(table, answers, index, question)
+            answer = read_answer(answers, index, question, faults)
             scores[position, column], reasons[position, column], choices[position, column] = answer.score, answer.reason, answer.choice
-            if logprobs is not None and column == 0:
-                values = read_logprobs(table, answers, index, question)
-                logprobs[position, : len(question.choices)] = np.nan if values is None else values
-    origin = Origin(model=model.id, benchmark=benchmark.id, route="recorded", precision="as recorded", recorded_sha256=identity.sha256)
+            if logprobs is not None and answer.logprobs is not None and column == 0:
+                logprobs[position, : len(question.choices)] = answer.logprobs
+    faults.raise_if_any()
     return ModelRows(scores, reasons, choices, logprobs, origin)
 
 
-def _answers_of(table: RecordedTable, name: str, benchmark: str | None) -> RecordedAnswers:
-    """Return the rows of one model; without a benchmark, of all of them."""
+def answers_of(table: RecordedTable, name: str, benchmark: str | None, faults: Faults) -> RecordedAnswers:
+    """Return the rows of one model; without a benchmark, of all of them. Raises InputError when the table has none."""
     kept: Sequence[int] = range(table.length)
-    if benchmark is not None and "benchmark" in table.columns:
-        kept = _matching(table, "benchmark", benchmark, kept)
+    if benchmark is not None and BENCHMARK in table.columns:
+        kept = _matching(table, BENCHMARK, benchmark, kept)
     model_column = table.first_of(MODEL)
     if model_column is not None:
-        return _long(table, _matching(table, model_column, name, kept))
+        return _long(table, _matching(table, model_column, name, kept), faults)
     if name in table.columns or any(column.startswith(f"{name}|") for column in table.columns):
-        return _wide(table, name, kept)
+        return _wide(table, name, kept, faults)
     if table.first_of((*SCORE, *CHOICE, "logprobs", "logprob_A")) is not None:
-        return _long(table, kept)
+        return _long(table, kept, faults)
     raise _unknown(table, "model", name, [column for column in table.columns if column not in ID])
+
+
+def as_name(cell: Cell) -> str | None:
+    """Return what a cell names, a text or a whole number; None for anything else."""
+    return cell if isinstance(cell, str) else str(cell) if isinstance(cell, int) and not isinstance(cell, bool) else None
 
 
 def _matching(table: RecordedTable, column: str, wanted: str, kept: Sequence[int]) -> list[int]:
     cells = table.columns[column]
-    matching = [number for number in kept if str(cells[number]) == wanted]
+    matching = [number for number in kept if cells[number] == wanted or as_name(cells[number]) == wanted]
     if not matching:
-        raise _unknown(table, column, wanted, sorted({str(cells[number]) for number in kept}))
+        raise _unknown(table, column, wanted, sorted({named for number in kept if (named := as_name(cells[number])) is not None}))
     return matching
 
 
 def _unknown(table: RecordedTable, what: str, wanted: str, known: Sequence[str]) -> InputError:
-    close = get_close_matches(wanted, known, n=1)
-    listed = ", ".join(f"'{name}'" for name in known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
-    return InputError(
-        f"'{table.name}' has no results of {what} '{wanted}'; it has {listed or 'none'}", hint=f"did you mean '{close[0]}'?" if close else None
-    )
+    shown = known if table.disclosure == "full" else ()
+    close = get_close_matches(wanted, shown, n=1)
+    faults = table.faults()
+    listed = ",".join(map(faults.quote, shown[:5])) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+    has = f" {len(known):,} others" if known and not shown else listed or " none"
+    return InputError(f"'{table.name}' has no results of {what} '{wanted}'; it has{has}", hint=f"did you mean '{close[0]}'?" if close else None)
 
 
-def _long(table: RecordedTable, kept: Sequence[int]) -> RecordedAnswers:
+def _long(table: RecordedTable, kept: Sequence[int], faults: Faults) -> RecordedAnswers:
     score, choice = table.first_of(SCORE), table.first_of(CHOICE)
     letters = [column for letter in LETTERS if (column := f"logprob_{letter}") in table.columns]
     logprobs = None
     if "logprobs" in table.columns:
-        logprobs = [table.columns["logprobs"][number] for number in kept]
+        logprobs = Column("logprobs", [table.columns["logprobs"][number] for number in kept])
     elif letters:
-        logprobs = [[table.columns[column][number] for column in letters] for number in kept]
+        logprobs = Column("logprob_A", [[table.columns[column][number] for column in letters] for number in kept])
     if score is None and choice is None and logprobs is None:
-        raise InputError(
-            f"'{table.name}' has no column with results; its columns are {', '.join(list(table.columns)[:8])}",
-            hint=f"name it one of {', '.join((*SCORE, *CHOICE, 'logprobs'))}",
-        )
-    if logprobs is not None and all(values is None for values in logprobs):
+        hint = f"name it one of {', '.join((*SCORE, *CHOICE, 'logprobs'))}"
+        raise InputError(f"'{table.name}' has no column with results; {table.faults().list_columns(list(table.columns))}", hint=hint)
+    if logprobs is not None and all(values is None for values in logprobs.cells):
         logprobs = None
-    return _answers(table, kept, score, choice, logprobs)
+    return _answers(table, kept, (score, choice, logprobs), faults)
 
 
-def _wide(table: RecordedTable, name: str, kept: Sequence[int]) -> RecordedAnswers:
+def _wide(table: RecordedTable, name: str, kept: Sequence[int], faults: Faults) -> RecordedAnswers:
     letters = [column for letter in LETTERS if (column := f"{name}|{letter}") in table.columns]
     if name not in table.columns:
-        return _answers(table, kept, None, None, [[table.columns[column][number] for column in letters] for number in kept])
-    lettered = any(isinstance(table.columns[name][number], str) and LETTER.fullmatch(table.columns[name][number]) for number in kept)
-    return _answers(table, kept, None if lettered else name, name if lettered else None, None)
+        logprobs = Column(f"{name}|A", [[table.columns[column][number] for column in letters] for number in kept])
+        return _answers(table, kept, (None, None, logprobs), faults)
+    lettered = any(isinstance(table.columns[name][number], str) and CAPITAL.fullmatch(table.columns[name][number]) for number in kept)
+    return _answers(table, kept, (None, name, None) if lettered else (name, None, None), faults)
 
 
-def _answers(
-    table: RecordedTable, kept: Sequence[int], score: str | None, choice: str | None, logprobs: Sequence[Sequence[Cell] | None] | None
-) -> RecordedAnswers:
+def _answers(table: RecordedTable, kept: Sequence[int], results: tuple[str | None, str | None, Column | None], faults: Faults) -> RecordedAnswers:
     id_column = table.first_of(ID)
     if id_column is None:
-        raise InputError(
-            f"'{table.name}' has no column with question ids; its columns are {', '.join(list(table.columns)[:8])}",
-            hint=f"name it one of {', '.join(ID)}",
-        )
-
-    def cells(column: str | None) -> list[Cell] | None:
-        return None if column is None else [table.columns[column][number] for number in kept]
-
+        hint = f"name it one of {', '.join(ID)}"
+        raise InputError(f"'{table.name}' has no column with question ids; {table.faults().list_columns(list(table.columns))}", hint=hint)
+    score, choice, logprobs = results
     return RecordedAnswers(
-        row=[number + table.first_row for number in kept],
-        question=[str(cell) for cell in cells(id_column) or ()],
-        repeat=[_repeat(table, number) for number in kept],
-        score=cells(score),
-        choice=cells(choice),
+        table=table,
+        rows=kept,
+        question=_questions(table, kept, id_column, faults),
+        repeat=[_repeat(table, number, faults) for number in kept] if "repeat" in table.columns else [0] * len(kept),
+        score=_column(table, score, kept),
+        choice=_column(table, choice, kept),
         logprobs=logprobs,
-        reason=cells(table.first_of(("reason",))),
+        reason=_column(table, table.first_of(("reason",)), kept),
     )
 
 
-def _repeat(table: RecordedTable, number: int) -> int:
-    cell = table.columns["repeat"][number] if "repeat" in table.columns else 0
-    try:
-        return int(cell)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"'{table.name}', row {number + table.first_row}: repeat {cell!r} is not a whole number") from error
+def _column(table: RecordedTable, name: str | None, kept: Sequence[int]) -> Column | None:
+    return None if name is None else Column(name, [table.columns[name][number] for number in kept])
 
 
-def _by_question(table: RecordedTable, answers: RecordedAnswers, questions: Sequence[Question], *, named: bool) -> Mapping[tuple[str, int], int]:
-    """Return where in `answers` each (question id, repeat) stands; faults name ids only if questions may be `named`."""
+def _questions(table: RecordedTable, kept: Sequence[int], column: str, faults: Faults) -> list[str | None]:
+    """Return the question ids of some rows; None, with a fault noted, where a cell is none."""
+    cells = table.columns[column]
+    identifiers = [as_name(cells[number]) or None for number in kept]
+    for number, identifier in zip(kept, identifiers, strict=True):
+        if identifier is None:
+            missing = cells[number] is None or cells[number] == ""
+            told = "is missing" if missing else f"{faults.quote(cells[number]).strip()} is neither a text nor a whole number".strip()
+            faults.add(table.place(number), f"column '{column}': the question id {told}")
+    return identifiers
+
+
+def _repeat(table: RecordedTable, number: int, faults: Faults) -> int:
+    cell = table.columns["repeat"][number]
+    if cell is None or cell == "":
+        return 0
+    if isinstance(cell, str) and WHOLE.fullmatch(cell.strip()):
+        cell = int(cell)
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    if isinstance(cell, int) and not isinstance(cell, bool) and 0 <= cell < 10**9:
+        return cell
+    faults.add(table.place(number), f"column 'repeat':{faults.quote(cell) or ' the cell'} is not a whole number below 1,000,000,000")
+    return 0
+
+
+def _by_question(answers: RecordedAnswers, faults: Faults) -> Mapping[tuple[str, int], int]:
+    """Return where in `answers` each (question id, repeat) stands; what stands there twice is noted as a fault."""
     cells: dict[tuple[str, int], int] = {}
-    for index, key in enumerate(zip(answers.question, answers.repeat, strict=True)):
-        if key in cells:
-            first, second = answers.row[cells[key]], answers.row[index]
-            which = f"question '{key[0]}'" if named else "the same question"
-            raise InputError(
-                f"'{table.name}' has two results for {which}: rows {first} and {second}",
-                hint="keep one, or number them in a column 'repeat'",
-            )
-        cells[key] = index
-    asked = {question.id for question in questions}
-    if asked.isdisjoint(answers.question):
-        ours = ", ".join(f"'{question.id}'" for question in questions[:3])
-        theirs = ", ".join(f"'{identifier}'" for identifier in answers.question[:3])
-        examples = f": the table has {theirs}; the study asks {ours}" if named else ""
-        raise InputError(f"'{table.name}' has results for none of the drawn questions{examples}", hint="the ids must be the same texts")
+    for index, (identifier, repeat) in enumerate(zip(answers.question, answers.repeat, strict=True)):
+        if identifier is None:
+            continue
+        first = cells.setdefault((identifier, repeat), index)
+        if first != index:
+            message = f"the question{faults.quote_id(identifier)} has a result in line {answers.place(first).line} already"
+            faults.add(answers.place(index), message, hint="keep one, or number them in a column 'repeat'")
     return cells
+
+
+def _refuse_strangers(answers: RecordedAnswers, questions: Sequence[Question]) -> None:
+    """Raise InputError when no row is about one of the questions."""
+    if not {question.id for question in questions}.isdisjoint(answers.question):
+        return
+    faults, examples = answers.table.faults(), ""
+    if faults.disclosure != "none":
+        ours = ",".join(faults.quote_id(question.id) for question in questions[:3])
+        theirs = ",".join(faults.quote_id(identifier) for identifier in answers.question[:3])
+        examples = f": the table has{theirs}; the study asks{ours}"
+    raise InputError(f"'{answers.table.name}' has results for none of the questions{examples}", hint="the ids must be the same texts")
+
+
+def _refuse_many(answers: RecordedAnswers, repeats: Sequence[int]) -> None:
+    if len(repeats) > MOST_REPEATS:
+        raise InputError(
+            f"'{answers.table.name}' has {len(repeats):,} different repeats; at most {MOST_REPEATS:,} are read",
+            hint="'repeat' counts the answers to one question: 0, 1, 2, ...",
+        )

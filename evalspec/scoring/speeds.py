@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 from evalspec.artifacts.base import Artifact, Digest
 from evalspec.artifacts.journal import BatchRecord
 from evalspec.artifacts.work import WorkOrder
+from evalspec.places import write_whole
 
 FILE = "speeds.json"
 
@@ -65,9 +65,7 @@ def record_speed(journal: Path, order: WorkOrder, device: str, batches: Iterable
     with (journal / f"{FILE}.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         others = [speed for speed in read_speeds(journal).speeds if _same_place(speed) != _same_place(seen)]
-        temporary = journal / f"{FILE}.{os.getpid()}"
-        temporary.write_bytes(Speeds(speeds=(*others, seen)).to_json())
-        temporary.replace(journal / FILE)
+        write_whole(journal / FILE, Speeds(speeds=(*others, seen)).to_json())
 
 
 def expected_pace(speeds: Speeds, order: WorkOrder, device: str) -> Pace | None:

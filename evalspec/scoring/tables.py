@@ -2,96 +2,76 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evalspec.artifacts.base import sha256_hex
-from evalspec.errors import InputError
+from evalspec.artifacts.study import Disclosure
+from evalspec.errors import InputError, Location
+from evalspec.foreign import read_file, unpack
+from evalspec.tables.faults import Faults
+from evalspec.tables.foreign import Cell, read_columns
+from evalspec.tables.rows import Row, check_cells, check_columns, csv_rows, jsonl_rows
 
 ENDINGS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
-
-Cell = Any  # whatever a Parquet column or a JSON value holds; readers of columns check what they need
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTable:
-    """A table of results by column; `first_row` is the number that its first row has for a human: the line in a text file."""
+    """A table of results by column; `lines` is where each row stands: its line in a text file, its number in Parquet.
+
+    `disclosure` says how much of it messages may repeat: as much as every benchmark that it may hold answers to allows.
+    """
 
     name: str
     sha256: str
     columns: Mapping[str, Sequence[Cell]]
-    first_row: int
+    lines: Sequence[int]
+    disclosure: Disclosure = "none"
 
     @classmethod
-    def read(cls, path: Path) -> RecordedTable:
-        """Read a table; raises InputError when it is not there or not one of the known forms."""
-        if not path.name.endswith(ENDINGS):
-            raise InputError(f"'{path.name}' is no table of results that can be read", hint=f"the name must end in {', '.join(ENDINGS)}")
-        try:
-            content = path.read_bytes()
-            unpacked = gzip.decompress(content) if path.name.endswith(".gz") else content
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"'{path.name}' cannot be read: {error}") from error
-        ending = path.name.removesuffix(".gz").rsplit(".", 1)[-1]
-        columns = {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet}[ending](path.name, unpacked)
-        return cls(path.name, sha256_hex(content), columns, {"csv": 2, "jsonl": 1, "parquet": 1}[ending])
+    def read(cls, path: Path, disclosure: Disclosure = "none") -> RecordedTable:
+        """Read a table; raises InputError with every fault when it is not there, not one of the known forms, or too large."""
+        name = path.name
+        if not name.lower().endswith(ENDINGS):
+            raise InputError(f"'{name}' is no table of results that can be read", hint=f"the name must end in {', '.join(ENDINGS)}")
+        content = read_file(path, name=name)
+        unpacked = unpack(content, name=name) if name.lower().endswith(".gz") else content
+        ending = name.lower().removesuffix(".gz").rsplit(".", 1)[-1]
+        faults = Faults(disclosure)
+        if ending == "parquet":
+            columns: Mapping[str, Sequence[Cell]] = read_columns(name, unpacked, faults)
+            lines: Sequence[int] = range(1, 1 + len(next(iter(columns.values()), ())))
+        else:
+            rows = tuple(csv_rows(name, unpacked, faults) if ending == "csv" else jsonl_rows(name, unpacked, faults, constant=float))
+            columns, lines = _by_column(name, rows, faults), [row.location.line for row in rows]
+        faults.raise_if_any()
+        if not lines:
+            raise InputError(f"'{name}' is empty: it holds no row of results")
+        return cls(name, sha256_hex(content), columns, lines, disclosure)
 
     @property
     def length(self) -> int:
         """The number of rows."""
-        return len(next(iter(self.columns.values()), ()))
+        return len(self.lines)
 
     def first_of(self, names: Sequence[str]) -> str | None:
         """Return the first of `names` that is a column."""
         return next((name for name in names if name in self.columns), None)
 
+    def place(self, row: int) -> Location:
+        """Return where a row stands."""
+        return Location(self.name, self.lines[row])
 
-def _csv(name: str, content: bytes) -> dict[str, Sequence[Cell]]:
-    try:
-        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"'{name}' is not CSV in UTF-8: {error}") from error
-    if not rows:
-        raise InputError(f"'{name}' is empty")
-    header = rows[0]
-    twice = sorted({column for column in header if header.count(column) > 1}) if len(set(header)) < len(header) else []
-    if twice:
-        raise InputError(f"'{name}': the column '{twice[0]}' stands twice in the header")
-    for line, row in enumerate(rows[1:], start=2):
-        if len(row) != len(header):
-            raise InputError(f"'{name}', row {line}: {len(row)} cells; the header has {len(header)}")
-    return dict(zip(header, zip(*rows[1:], strict=True), strict=True)) if len(rows) > 1 else dict.fromkeys(header, ())
+    def faults(self) -> Faults:
+        """Return a new list of faults that repeats no more of the table than may be shown."""
+        return Faults(self.disclosure)
 
 
-def _jsonl(name: str, content: bytes) -> dict[str, Sequence[Cell]]:
-    rows: list[dict[str, Cell]] = []
-    for line, written in enumerate(content.split(b"\n"), start=1):
-        if not written.strip():
-            continue
-        try:
-            row = json.loads(written)
-        except ValueError as error:
-            raise InputError(f"'{name}', row {line}: not JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise InputError(f"'{name}', row {line}: a JSON object is needed")
-        rows.append(row)
-    names = dict.fromkeys(key for row in rows for key in row)
-    return {key: [row.get(key) for row in rows] for key in names}
-
-
-def _parquet(name: str, content: bytes) -> dict[str, Sequence[Cell]]:
-    import pyarrow as pa  # noqa: PLC0415 - costs half a second, and other forms do not need it
-    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
-
-    try:
-        table = pq.read_table(pa.BufferReader(content))
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"'{name}' is not a Parquet file that can be read: {str(error).splitlines()[0]}") from error
-    return {column: table.column(column).to_pylist() for column in table.column_names}
+def _by_column(name: str, rows: Sequence[Row], faults: Faults) -> dict[str, list[Cell]]:
+    names = list(dict.fromkeys(key for row in rows for key in row.cells))
+    start = Location(name, 1)
+    if not check_columns(names, start, faults) or not check_cells(len(rows), len(names), start, faults):
+        return {}
+    return {key: [row.cells.get(key) for row in rows] for key in names}

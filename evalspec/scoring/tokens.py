@@ -7,16 +7,17 @@ tokenizer puts before a text are learnt from what it does to the text "x", never
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from evalspec.artifacts.prompts import split_prompt
 from evalspec.artifacts.work import Answer, AskedQuestion, BenchmarkWork, EncodedQuestion
 from evalspec.errors import ScoringError
 
 Tokenize = Callable[[list[str]], list[list[int]]]
 """Texts to ids, with nothing added."""
 
-CLINGING = ("\n", "(", "[", "*", '"', "'", "`")
-"""Endings of a prompt after which an answer follows without a space."""
+Chat = Callable[[str], str]
+"""A user's message to the text of a conversation in which the model answers next."""
 
 SAME_ENDING = 32
 """Characters that two prompts must end with in common for one check of all letters to hold for both:
@@ -25,12 +26,16 @@ more than a token that could reach over the join is long."""
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """How a model's tokenizer turns text into ids; `prefix` goes before every text, `context_length` is the most ids a row may have."""
+    """How a model's tokenizer turns text into ids; `prefix` goes before every text, `context_length` is the most ids a row may have.
+
+    `chat` puts a user's message into the model's chat template, up to where the model's answer begins; None where the model has no template.
+    """
 
     model: str
     tokenize: Tokenize
     prefix: tuple[int, ...]
     context_length: int | None
+    chat: Chat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,9 @@ def learn_prefix(plain: Sequence[int], full: Sequence[int]) -> tuple[int, ...]:
 
 def encode_work(work: BenchmarkWork, vocabulary: Vocabulary) -> EncodedWork:
     """Return the ids of every question; raises ScoringError for what the tokenizer or the model's context cannot carry."""
-    contexts, leads = zip(*(split_prompt(question.prompt) for question in work.questions), strict=True)
+    prompts = _in_chat(work, vocabulary) if work.scoring.chat else [question.prompt for question in work.questions]
+    prefix = () if work.scoring.chat else vocabulary.prefix  # a chat template writes its own BOS
+    contexts, leads = zip(*map(split_prompt, prompts), strict=True)
     tried = _tried_answers(work, contexts)
     context_ids = vocabulary.tokenize(list(contexts))
     whole_ids = iter(vocabulary.tokenize([c + lead + answer for c, lead, some in zip(contexts, leads, tried, strict=True) for answer in some]))
@@ -70,20 +77,18 @@ def encode_work(work: BenchmarkWork, vocabulary: Vocabulary) -> EncodedWork:
     encoded = []
     for question, ids, some in zip(work.questions, context_ids, tried, strict=True):
         endings = _answer_ids(question, ids, {answer: next(whole_ids) for answer in some}, vocabulary.model, letters)
-        encoded.append(_rows(vocabulary.prefix, ids, endings))
+        encoded.append(replace(_rows(prefix, ids, endings), reference=question.reference))
     _refuse_too_long(work, encoded, vocabulary)
     return EncodedWork(tuple(encoded), tuple(sorted((letters or {}).items())))
 
 
-def split_prompt(prompt: str) -> tuple[str, str]:
-    r"""Return the prompt without trailing spaces, and what comes between it and an answer.
-
-    >>> split_prompt("Answer:"), split_prompt("Answer: "), split_prompt("Answer:\n")
-    (('Answer:', ' '), ('Answer:', ' '), ('Answer:\n', ''))
-    """
-    context = prompt.rstrip(" ")
-    spaces = prompt[len(context) :]
-    return context, spaces or ("" if context.endswith(CLINGING) else " ")
+def _in_chat(work: BenchmarkWork, vocabulary: Vocabulary) -> list[str]:
+    if vocabulary.chat is None:
+        raise ScoringError(
+            f"benchmark '{work.benchmark}' asks for the chat template of model '{vocabulary.model}', which has none",
+            hint="write `chat: false`, or give the checkpoint its chat_template.jinja",
+        )
+    return [vocabulary.chat(question.prompt) for question in work.questions]
 
 
 def _tried_answers(work: BenchmarkWork, contexts: Sequence[str]) -> list[tuple[str, ...]]:

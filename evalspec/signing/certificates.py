@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
@@ -36,20 +39,23 @@ def holder_of(certificate: x509.Certificate) -> str:
 
 def p256_key_of(certificate: x509.Certificate) -> ec.EllipticCurvePublicKey:
     """Return the certificate's key; raises ValueError when it is not on the curve P-256."""
-    key = certificate.public_key()
+    try:
+        key = certificate.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
         raise ValueError("the key in the certificate is not on the curve P-256, the only one that evalspec accepts")  # noqa: TRY004 - content, not a caller's type
     return key
 
 
 def read_certificate(pem: bytes) -> x509.Certificate:
-    """Return the certificate in PEM bytes; raises ValueError when there is none or its key is not on P-256."""
-    try:
-        certificate = x509.load_pem_x509_certificate(pem)
-    except ValueError as error:
-        raise ValueError("this is not a certificate in PEM form") from error
-    p256_key_of(certificate)
-    return certificate
+    """Return the certificate in PEM bytes; raises ValueError when there is none, a part cannot be read, or its key is not on P-256."""
+    return _read(x509.load_pem_x509_certificate, pem, "this is not a certificate in PEM form")
+
+
+def read_der_certificate(der: bytes) -> x509.Certificate:
+    """Return the certificate in DER bytes; raises ValueError as `read_certificate` does."""
+    return _read(x509.load_der_x509_certificate, der, "this is not a certificate")
 
 
 def self_signed(key: ec.EllipticCurvePrivateKey, organisation: str, *, years: int) -> x509.Certificate:
@@ -69,6 +75,20 @@ def self_signed(key: ec.EllipticCurvePrivateKey, organisation: str, *, years: in
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(public), critical=False)
     )
     return builder.sign(key, hashes.SHA256())
+
+
+def _read(load: Callable[[bytes], x509.Certificate], content: bytes, refusal: str) -> x509.Certificate:
+    """Load a certificate and read every part that is looked at later, since parts are parsed only then."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # remarks on odd numbers and names
+            certificate = load(content)
+            holder_of(certificate)
+            _ = certificate.not_valid_before_utc, certificate.not_valid_after_utc, certificate.extensions
+    except Exception as error:  # a hostile certificate makes the library raise ValueError, TypeError, InvalidVersion and others
+        raise ValueError(refusal) from error
+    p256_key_of(certificate)
+    return certificate
 
 
 def _document_signing_usage() -> x509.KeyUsage:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import Field, ValidationError
 
 from evalspec.artifacts.base import Artifact
-from evalspec.signing.strict_json import parse_strictly
+from evalspec.signing.strict_json import SIZE_LIMIT, parse_strictly
 
 if TYPE_CHECKING:  # at run time this would load numpy, which verification has no use for
     from evalspec.protocols import Signer
@@ -57,12 +57,13 @@ def sign(payload: bytes, signer: Signer) -> Envelope:
     return Envelope(payload_type=PAYLOAD_TYPE, payload=_encode(payload), signatures=(signature,))
 
 
-def parse_envelope(content: bytes) -> Envelope:
+def parse_envelope(content: bytes, *, limit: int = SIZE_LIMIT) -> Envelope:
     """Read an envelope; raises ValueError when it is malformed or not byte for byte as evalspec writes it.
 
-    DSSE does not sign the envelope's own bytes. Asking for the one form makes a change of any byte visible.
+    DSSE does not sign the envelope's own bytes. Asking for the one form makes a change of any one byte visible. What stays: of an ECDSA signature
+    (r, s) anybody can make (r, n - s), which holds as well and says the same.
     """
-    parse_strictly(content)
+    parse_strictly(content, limit=limit)
     try:
         envelope = Envelope.from_json(content)
     except ValidationError as error:
@@ -78,7 +79,7 @@ def verify(envelope: Envelope, keys: Mapping[str, ec.EllipticCurvePublicKey]) ->
     The algorithm comes from the key, never from the envelope; the key id is only a hint, but a wrong one is refused.
     """
     # DSSE v1.0, verifying, step 1: decode payload, type, signatures and key ids.
-    payload = _decode(envelope.payload, "payload")
+    payload = payload_of(envelope)
     signatures = [(signature.keyid, _decode(signature.sig, "signature")) for signature in envelope.signatures]
     # Step 2, filtering keys by key id, is optional and left out: any accepted key may have made any signature.
     for fingerprint, key in keys.items():
@@ -94,6 +95,11 @@ def verify(envelope: Envelope, keys: Mapping[str, ec.EllipticCurvePublicKey]) ->
             # Step 5, parsing, is the caller's, from exactly these bytes.
             return Verified(payload, fingerprint, tuple(other for index, (other, _) in enumerate(signatures) if index != position))
     raise ValueError("no signature holds under an accepted key")
+
+
+def payload_of(envelope: Envelope) -> bytes:
+    """Return the payload before anything is verified; raises ValueError when it is not base64 in its one form."""
+    return _decode(envelope.payload, "payload")
 
 
 def _holds(key: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -> bool:

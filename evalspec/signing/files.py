@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from io import BufferedReader
 from pathlib import Path
 
 from evalspec.errors import SigningError
+
+LARGEST_FILE = 2**30
+"""Bytes of the largest file that is sealed; a larger one is not read, since it can only be another file than the sealed one."""
 
 _PART = re.compile(r"[A-Za-z0-9._+@=][A-Za-z0-9._+@=-]{0,199}")  # no leading dash: file names also stand on command lines
 
@@ -44,13 +48,16 @@ def list_files(folder: Path) -> Listing:
                     else:
                         special.append(name)
     except OSError as error:
-        raise SigningError(f"{folder} cannot be read: {error.strerror}") from error
+        raise SigningError(f"{printable(str(folder / prefix))} cannot be read: {error.strerror}") from error
     return Listing(tuple(sorted(regular)), tuple(sorted(links)), tuple(sorted(special)))
 
 
 def sha256_of(folder: Path, name: str) -> str:
-    """Return the SHA-256 of a regular file, read in pieces; raises SigningError when it cannot be read."""
+    """Return the SHA-256 of a regular file, read in pieces; raises ValueError when it is larger than a sealed file, SigningError when unreadable."""
     with _open_regular(folder, name) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > LARGEST_FILE:
+            raise ValueError(f"{name} has {size} bytes; a sealed file has at most {LARGEST_FILE}")
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -62,11 +69,12 @@ def read_regular(folder: Path, name: str, *, limit: int | None = None) -> bytes:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file, and its folder if need be, so that it is there whole or not at all; raises SigningError when it cannot be written."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_bytes(content)
+            with partial.open("xb") as stream:  # neither through a link nor over another writer's
+                stream.write(content)
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)

@@ -24,26 +24,30 @@ any name; the copy in this folder proves nothing about its owner.
 ```sh
 work=$(mktemp -d)
 openssl x509 -in signer.crt -noout -pubkey > "$work/key.pem"
-echo "SHA256:$(openssl pkey -pubin -in "$work/key.pem" -outform DER | openssl dgst -sha256 -binary | base64)"
+key="SHA256:$(openssl pkey -pubin -in "$work/key.pem" -outform DER | openssl dgst -sha256 -binary | base64)"
+echo "$key"
 ```
 
 ## 2. Did this key sign the list of files?
 
 The envelope follows DSSE v1.0; the signed bytes are `DSSEv1`, then length and text of the type, then length and bytes of the payload.
-The command must print `Verified OK`.
+It may hold signatures of other keys too, in any order; those that count name this key. The last command must print `Verified OK`.
 
 ```sh
-python3 - "$work" <<'END'
+python3 -I - "$work" "$key" <<'END'
 import base64, json, pathlib, sys
 work, envelope = pathlib.Path(sys.argv[1]), json.load(open("manifest.dsse.json"))
 kind, payload = envelope["payloadType"].encode(), base64.b64decode(envelope["payload"])
+assert kind == b"application/vnd.in-toto+json", "the envelope holds something else than a list of files"
 (work / "pae").write_bytes(b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload))
-(work / "signature").write_bytes(base64.b64decode(envelope["signatures"][0]["sig"]))
+for number, signature in enumerate(envelope["signatures"]):
+    if signature["keyid"] == sys.argv[2]:
+        (work / f"signature.{{number}}").write_bytes(base64.b64decode(signature["sig"]))
 files = sorted((s["name"], s["digest"]["sha256"]) for s in json.loads(payload)["subject"])
 (work / "sums").write_text("".join(f"{{digest}}  {{name}}\\n" for name, digest in files))
 (work / "names").write_text("".join(f"./{{name}}\\n" for name, _ in files))
 END
-openssl dgst -sha256 -verify "$work/key.pem" -signature "$work/signature" "$work/pae"
+for signature in "$work"/signature.*; do openssl dgst -sha256 -verify "$work/key.pem" -signature "$signature" "$work/pae"; done
 ```
 
 ## 3. Are these the files, and all of them?

@@ -8,16 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from evalspec.errors import SigningError
+from evalspec.secret_files import write_once
 from evalspec.signing.certificates import fingerprint_of, p256_key_of, self_signed
 
 KDF_ROUNDS = 600_000  # OWASP's figure for PBKDF2-HMAC-SHA-256
 LONGEST_NAME = 64  # ub-organization-name and ub-common-name of RFC 5280
 MOST_YEARS = 10
+LARGEST_KEY_FILE = 2**20
 KEY_FILE_HINT = "give the passphrase of the key file in the environment variable EVALSPEC_KEY_PASSPHRASE, or at the prompt"
 
 
@@ -81,13 +84,11 @@ def write_key(path: Path, key: NewKey, passphrase: str | None) -> None:
     if passphrase is not None:
         content = _without_mac(content)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        write_once(path, content)
     except FileExistsError as error:
         raise SigningError(f"{path} exists; a key file is never overwritten", hint="name another file, or move this one away") from error
     except OSError as error:
         raise SigningError(f"{path} cannot be written: {error.strerror}") from error
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
 
 
 def load_signer(path: Path, passphrase: str | None) -> FileSigner:
@@ -96,13 +97,14 @@ def load_signer(path: Path, passphrase: str | None) -> FileSigner:
     Raises SigningError when the file is missing, the passphrase is wrong or the key is not on P-256.
     """
     try:
-        content = path.read_bytes()
-        mode = path.stat().st_mode
+        with path.open("rb") as stream:
+            content, mode = stream.read(LARGEST_KEY_FILE), os.fstat(stream.fileno()).st_mode
     except OSError as error:
         raise SigningError(f"the key file {path} cannot be read: {error.strerror}", hint="make one with `evalspec keygen`") from error
+    secret = None if passphrase is None else _encoded(passphrase)
     try:
-        private, certificate, _ = pkcs12.load_key_and_certificates(content, None if passphrase is None else passphrase.encode())
-    except ValueError as error:
+        private, certificate, _ = pkcs12.load_key_and_certificates(content, secret)
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise SigningError(f"the key file {path} does not open: wrong passphrase, or no PKCS#12 file", hint=KEY_FILE_HINT) from error
     if not isinstance(private, ec.EllipticCurvePrivateKey) or certificate is None:
         raise SigningError(f"the key file {path} must hold a P-256 key and its certificate", hint="make one with `evalspec keygen`")
@@ -123,8 +125,15 @@ def _encryption(passphrase: str | None) -> serialization.KeySerializationEncrypt
         .kdf_rounds(KDF_ROUNDS)
         .key_cert_algorithm(pkcs12.PBES.PBESv2SHA256AndAES256CBC)
         .hmac_hash(hashes.SHA256())
-        .build(passphrase.encode())
+        .build(_encoded(passphrase))
     )
+
+
+def _encoded(passphrase: str) -> bytes:
+    try:
+        return passphrase.encode()
+    except UnicodeEncodeError as error:
+        raise SigningError("the passphrase is not text in UTF-8", hint="set it again, in a terminal or a file that is in UTF-8") from error
 
 
 def _without_mac(pfx: bytes) -> bytes:

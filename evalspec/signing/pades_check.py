@@ -1,78 +1,85 @@
-"""Does the signature inside a PDF cover every byte of it, and what is attached?  Whose key it is, is judged elsewhere."""
+"""Does the signature inside a PDF cover every byte of it, and what is attached?  Whose key it is, is judged elsewhere.
+
+`python -m evalspec.signing.pades_check CPU_SECONDS MEMORY_BYTES` is the child of `pdf_seal`: a PDF in, a seal as JSON out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+import logging
+import sys
+from collections.abc import Sequence
 from datetime import datetime
 from io import BytesIO
 
-from cryptography import x509
+from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, parse_pdf_date
 from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.sign import fields
-from pyhanko.sign.validation import EmbeddedPdfSignature, SignatureCoverageLevel, validate_pdf_signature
-from pyhanko.sign.validation.pdf_embedded import read_certification_data
-from pyhanko_certvalidator import ValidationContext
 
+from evalspec.children import limit_self
+from evalspec.signing.cms_check import check_cms
+from evalspec.signing.pdf_seal import PdfSeal
 
-@dataclass(frozen=True, slots=True)
-class PdfSeal:
-    """What a PDF's one signature says: faults (none when intact), the signer's certificate, its claimed time, the attachments it covers."""
-
-    faults: tuple[str, ...]
-    certificate: x509.Certificate | None = None
-    signed_at: datetime | None = None
-    attachments: Mapping[str, bytes] = field(default_factory=dict)
+LONGEST_FAULT = 200
+MOST_ATTACHED = 64 * 2**20
+END = b"%%EOF"
+TAIL = 1024
+"""Bytes at the end of a PDF in which its end mark must stand (ISO 32000-1, annex H)."""
 
 
 def read_seal(content: bytes) -> PdfSeal:
-    """Check the one signature of a PDF and read what it covers; faults are reported, never raised."""
+    """Check the one signature of a PDF and read what it covers; faults are reported, never raised, but for a lack of memory."""
+    if END not in content[-TAIL:]:  # pyHanko looks for it byte by byte, and a file may be long
+        return PdfSeal(("the PDF cannot be read as a signed one (its end is missing)",))
     try:
         reader = PdfFileReader(BytesIO(content))
-        # pyHanko's own count leaves out signatures of kinds unknown to it.
-        count = sum(1 for _ in fields.enumerate_sig_fields(reader))
-        if count != 1 or len(reader.embedded_signatures) != 1:
-            return PdfSeal((f"the PDF has {count} signatures; exactly one is allowed",))
-        return _check(reader, reader.embedded_signatures[0], content)
+        fields = reader.root["/AcroForm"]["/Fields"] if "/AcroForm" in reader.root else ArrayObject()
+        if len(fields) != 1:
+            return PdfSeal((f"the PDF has {len(fields)} signatures; exactly one is allowed",))
+        return _check(reader, fields[0], content)
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - a hostile file can make a PDF parser raise anything; whatever it is, the file is not intact
-        return PdfSeal((f"the PDF cannot be read as a signed one ({type(error).__name__}: {error})",))
+        return PdfSeal((f"the PDF cannot be read as a signed one ({type(error).__name__}: {error})"[:LONGEST_FAULT],))
 
 
-def _check(reader: PdfFileReader, signature: EmbeddedPdfSignature, content: bytes) -> PdfSeal:
-    certificate = signature.signer_cert
-    # The certificate is its own root here, at a time when it was valid: this checks its use and form, not whom the reader trusts.
-    context = ValidationContext(trust_roots=[certificate], moment=certificate.not_valid_before, allow_fetching=False)
-    # Comparing revisions costs many seconds and decides nothing: a file with anything after the signature is refused below.
-    status = validate_pdf_signature(signature, context, skip_diff=True)
-    certification = read_certification_data(reader)
+def _check(reader: PdfFileReader, field: DictionaryObject, content: bytes) -> PdfSeal:
+    if reader.encrypted or field["/FT"] != "/Sig" or "/Kids" in field:
+        raise ValueError("its one form field is not the seal")
+    signature = field["/V"]
+    container, ranges = bytes(signature["/Contents"].original_bytes), [int(number) for number in signature["/ByteRange"]]
+    if signature["/SubFilter"] != "/ETSI.CAdES.detached":
+        raise ValueError(f"the signature is of the kind {signature['/SubFilter']}; PAdES is allowed")
+    start, before, after, length = ranges
+    covered = content[start : start + before], content[after : after + length]
+    found = check_cms(container, hashlib.sha256(b"".join(covered)).digest())
+    signed_at = _signed_at(signature)
     requirements = {
-        "the signed digest does not match the file": status.intact,
-        "the signature does not hold under its certificate": status.valid,
-        "the certificate is not fit for signing documents": status.trusted or not (status.intact and status.valid),
-        "the signature does not cover the entire file": status.coverage == SignatureCoverageLevel.ENTIRE_FILE and _covers_all(signature, content),
-        "the digest is not SHA-256": status.md_algorithm == "sha256",
-        "the signature does not forbid changes": certification is not None and certification.permission == fields.MDPPerm.NO_CHANGES,
+        "the signature does not cover the entire file": _covers_all(ranges, content, container),
+        "the signature does not forbid changes": _forbids_changes(reader, field),
+        "the signature has no date with a time zone": signed_at is not None and signed_at.tzinfo is not None,
     }
-    faults = tuple(fault for fault, met in requirements.items() if not met)
-    return PdfSeal(
-        faults,
-        x509.load_der_x509_certificate(certificate.dump()),
-        signature.self_reported_timestamp,
-        {} if faults else _attachments(reader),
-    )
+    faults = (*found.faults, *(fault for fault, met in requirements.items() if not met))
+    return PdfSeal(faults, found.certificate, None if faults else signed_at, {} if faults else _attachments(reader))
 
 
-def _covers_all(signature: EmbeddedPdfSignature, content: bytes) -> bool:
-    """Say whether all bytes are signed but the hexadecimal string that holds the signature itself."""
-    start, before, after, length = (int(number) for number in signature.byte_range)
-    hole = content[before:after]
-    return (
-        start == 0
-        and after + length == len(content)
-        and hole[:1] == b"<"
-        and hole[-1:] == b">"
-        and bytes.fromhex(hole[1:-1].decode("ascii")) == signature.pkcs7_content
-    )
+def _signed_at(signature: DictionaryObject) -> datetime | None:
+    """Return the time that the signer claims."""
+    claimed: datetime | None = parse_pdf_date(signature["/M"]) if "/M" in signature else None
+    return claimed
+
+
+def _covers_all(ranges: Sequence[int], content: bytes, container: bytes) -> bool:
+    """Say whether all bytes are signed but the hexadecimal string that holds the signature itself, in the one form in which it is written."""
+    start, before, after, length = ranges
+    return start == 0 and after + length == len(content) and content[before:after] == b"<%b>" % container.hex().upper().encode()
+
+
+def _forbids_changes(reader: PdfFileReader, field: DictionaryObject) -> bool:
+    """Say whether this very signature is the document's certification, with no changes permitted (ISO 32000-1, 12.8.2.2)."""
+    if "/Perms" not in reader.root or reader.root["/Perms"].raw_get("/DocMDP") != field.raw_get("/V"):
+        return False
+    (reference,) = field["/V"]["/Reference"]
+    return bool(reference["/TransformMethod"] == "/DocMDP" and reference["/TransformParams"]["/P"] == 1)
 
 
 def _attachments(reader: PdfFileReader) -> dict[str, bytes]:
@@ -87,4 +94,18 @@ def _attachments(reader: PdfFileReader) -> dict[str, bytes]:
         if name in attached:
             raise ValueError(f"two attachments are named {name!r}")
         attached[name] = bytes(specification["/EF"]["/F"].data)
+        if sum(map(len, attached.values())) > MOST_ATTACHED:
+            raise ValueError(f"more than {MOST_ATTACHED} bytes are attached")
     return attached
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Read a PDF from standard input and write its seal to standard output: the child's side of `pdf_seal.read_apart`."""
+    cpu_seconds, memory_bytes = map(int, arguments)
+    limit_self(cpu_seconds=cpu_seconds, memory_bytes=memory_bytes)
+    logging.disable()  # pyHanko remarks on odd files
+    sys.stdout.buffer.write(read_seal(sys.stdin.buffer.read()).to_json())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

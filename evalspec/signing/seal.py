@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from evalspec.artifacts.base import sha256_hex
-from evalspec.errors import Diagnostic, MissingLibrary, SigningError
+from evalspec.errors import Diagnostic, MissingLibrary, SigningError, how_to_install
 from evalspec.protocols import Signer
 from evalspec.signing import dsse, files
 from evalspec.signing.certificates import fingerprint_of, read_certificate
 from evalspec.signing.guide import write_guide
+from evalspec.signing.pdf_seal import LARGEST_PDF
 from evalspec.signing.statement import ATTACHED, CERTIFICATE, GUIDE, MANIFEST, PDF, Claim, Predicate, SignedPdfClaim, state
 
 
@@ -28,8 +29,8 @@ def seal(folder: Path, signer: Signer, claim: Claim, *, pdf_skipped: str | None 
     pdf = _seal_pdf(folder, signer) if pdf_skipped is None else None
     files.write_atomically(folder / CERTIFICATE, signer.certificate_pem)
     files.write_atomically(folder / GUIDE, write_guide(signer.fingerprint, with_pdf=pdf is not None).encode())
-    digests = {name: files.sha256_of(folder, name) for name in files.list_files(folder).regular}
     try:
+        digests = {name: files.sha256_of(folder, name) for name in files.list_files(folder).regular}
         statement = state(digests, Predicate.model_validate({**claim.model_dump(), "pdf": pdf, "pdf_skipped": pdf_skipped}))
     except ValueError as error:
         raise SigningError(f"{folder} cannot be sealed: {error}") from error
@@ -60,7 +61,7 @@ def _seal_pdf(folder: Path, signer: Signer) -> SignedPdfClaim:
         from evalspec.signing.pades import sign_pdf  # noqa: PLC0415 - pyHanko is an extra
         from evalspec.signing.pades_check import read_seal  # noqa: PLC0415
     except ImportError as error:
-        raise MissingLibrary(f"{PDF} cannot be signed without pyHanko ({error})", hint='python -m pip install "evalspec-compiler[report]"') from error
+        raise MissingLibrary(f"{PDF} cannot be signed without pyHanko ({error})", hint=how_to_install("report")) from error
     signed = sign_pdf(files.read_regular(folder, PDF), signer)
     seal_of_pdf = read_seal(signed.content)
     faults = list(seal_of_pdf.faults)
@@ -68,6 +69,8 @@ def _seal_pdf(folder: Path, signer: Signer) -> SignedPdfClaim:
         attached = seal_of_pdf.attachments.get(name)
         if not faults and (attached is None or sha256_hex(attached) != files.sha256_of(folder, name)):
             faults.append(f"{name} is not attached to it as it is in the folder")
+    if len(signed.content) > LARGEST_PDF:
+        faults.append(f"it has {len(signed.content)} bytes; at most {LARGEST_PDF} are checked")
     if faults:
         raise SigningError(f"{PDF} cannot be sealed: {'; '.join(faults)}")
     files.write_atomically(folder / PDF, signed.content)

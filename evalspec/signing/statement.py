@@ -54,10 +54,11 @@ class Subject(_InToto):
 
 
 class Tool(_InToto):
-    """The program that made the report."""
+    """The program that made the report; `sources_sha256` tells apart what bears the same version."""
 
     name: str
     version: str
+    sources_sha256: Digest | None = None
 
 
 class Dataset(_InToto):

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evalspec.errors import SigningError, UsageError
 from evalspec.signing.certificates import FINGERPRINT_PATTERN, fingerprint_of, holder_of, read_certificate
@@ -27,6 +27,16 @@ SHAPE_HINT = "see docs/verification.md for the form of a trust file"
 HEADER = "# Keys whose signatures are trusted. Check each fingerprint with its owner over a second channel.\nsigners:\n"
 
 
+def _in_utc(time: datetime) -> datetime:
+    try:
+        return time.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("the time lies outside the years 1 to 9999") from error
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+
+
 class TrustedSigner(BaseModel):
     """A key that the reader has decided to trust, and from when to when."""
 
@@ -36,9 +46,9 @@ class TrustedSigner(BaseModel):
     name: str = Field(min_length=1, max_length=LONGEST_NAME)
     fingerprint: str = Field(pattern=FINGERPRINT_PATTERN)
     certificate: str
-    valid_from: AwareDatetime
-    valid_until: AwareDatetime
-    revoked_at: AwareDatetime | None = None
+    valid_from: Instant
+    valid_until: Instant
+    revoked_at: Instant | None = None
 
     @model_validator(mode="after")
     def _certificate_fits(self) -> Self:
@@ -153,9 +163,7 @@ def _alike(name: str) -> str:
 def read_trust(path: Path) -> tuple[TrustedSigner, ...]:
     """Return the entries of a trust file; raises SigningError with the first fault."""
     try:
-        if path.stat().st_size > SIZE_LIMIT:
-            raise SigningError(f"the trust file {path} is larger than {SIZE_LIMIT} bytes", hint=SHAPE_HINT)
-        return _parse(path.read_text(encoding="utf-8"))
+        return _parse(_text(path))
     except OSError as error:
         raise SigningError(f"the trust file {path} cannot be read: {error.strerror}", hint=SHAPE_HINT) from error
     except ValidationError as error:
@@ -176,7 +184,7 @@ def write_trust(path: Path, entries: Iterable[TrustedSigner]) -> None:
     added = tuple({entry.fingerprint: entry for entry in entries if entry.fingerprint not in known}.values())
     if not added:
         return
-    text = (path.read_text(encoding="utf-8").rstrip("\n") + "\n") if present else HEADER
+    text = (_text(path).rstrip("\n") + "\n") if present else HEADER
     text += yaml.dump([entry.model_dump(mode="json", exclude_none=True) for entry in added], Dumper=_BlockDumper, sort_keys=False, allow_unicode=True)
     try:
         fits = _parse(text) == (*present, *added)
@@ -208,16 +216,33 @@ class _BlockDumper(yaml.SafeDumper):
 _BlockDumper.add_representer(str, _BlockDumper.represent_str)
 
 
+def _text(path: Path) -> str:
+    with path.open("rb") as stream:  # a size that is asked for first says nothing about a device or a pipe
+        content = stream.read(SIZE_LIMIT + 1)
+    if len(content) > SIZE_LIMIT:
+        raise ValueError(f"it is larger than {SIZE_LIMIT} bytes")
+    return content.decode("utf-8")
+
+
 def _parse(text: str) -> tuple[TrustedSigner, ...]:
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.BaseLoader):
+    for event in _events(text):
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None):
             raise ValueError(f"anchors, aliases and tags are not allowed (line {line})")
+        if isinstance(event, yaml.ScalarEvent) and any("\ud800" <= character <= "\udfff" for character in event.value):
+            raise ValueError(f"half a surrogate pair is no character (line {line})")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH_LIMIT:
             raise ValueError(f"nested deeper than {DEPTH_LIMIT} levels (line {line})")
     return _TrustFile.model_validate(yaml.load(text, Loader=_PlainLoader)).signers  # noqa: S506 - a loader that makes only text, lists and mappings
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    try:
+        yield from yaml.parse(text, Loader=yaml.BaseLoader)
+    except (ValueError, OverflowError) as error:  # PyYAML makes any number a character, such as that of \\UFFFFFFFF
+        raise ValueError("an escape in it stands for no character") from error
 
 
 def _certificate_faults(certificate: x509.Certificate, times: tuple[datetime, ...]) -> Iterator[str]:

@@ -19,7 +19,7 @@ MOST_PATHS = 20
 class Problem(Artifact):
     """One reason why content is not as it was signed."""
 
-    kind: Literal["ALTERED", "MISSING", "UNLISTED", "SYMLINK", "SPECIAL", "SIGNATURE", "STATEMENT", "PDF"]
+    kind: Literal["ALTERED", "MISSING", "UNLISTED", "SYMLINK", "SPECIAL", "SIGNATURE", "STATEMENT", "PDF", "LOCK"]
     name: str
     detail: str = ""
     paths: tuple[str, ...] = ()

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cryptography import x509
 
 from evalspec.artifacts.base import sha256_hex
-from evalspec.errors import UsageError
+from evalspec.errors import SigningError, UsageError
 from evalspec.signing import dsse, files
 from evalspec.signing.certificates import fingerprint_of, p256_key_of, read_certificate
+from evalspec.signing.lock_check import check_lock
+from evalspec.signing.pdf_seal import LARGEST_PDF, PdfSeal, Unread, read_apart
 from evalspec.signing.statement import ATTACHED, CERTIFICATE, MANIFEST, PDF, Statement, parse_statement
 from evalspec.signing.strict_json import SIZE_LIMIT
 from evalspec.signing.trust import Judgement, Trust, TrustedSigner, write_trust
 from evalspec.signing.verification import Attachment, Problem, SignerIdentity, Verification, differing_paths
 
-if TYPE_CHECKING:
-    from evalspec.signing.pades_check import PdfSeal
-
-PDF_UNCHECKED = (
-    "the signature inside report.pdf could not be checked, because pyHanko is not installed: "
-    'install the extra "report", for example with: python -m pip install "evalspec-compiler[report]"'
-)
+PDF_UNCHECKED = "the signature inside report.pdf could not be checked: "
+LARGEST_COMPARED = 16 * 2**20
+"""Bytes of the largest altered JSON file in which the changed places are looked for."""
 
 
 class _RefusedError(Exception):
@@ -55,16 +53,22 @@ def verify(folder: Path, trust: Trust | None = None, *, now: datetime | None = N
     problems = _compare_files(folder, statement)
     # 5. The certificate that travels along is that of the key which signed.
     problems += _compare_certificate(folder, signed.fingerprint, problems)
-    # 6. The PDF bears one signature of the same key over all of its bytes and carries the same files.
-    seal = _read_pdf(folder, statement, problems)
-    problems = _compare_pdf(folder, statement, signed.fingerprint, seal, problems)
-    # 7. The signer is somebody whom the reader trusts, now and at the time of signing.
+    # 6. The PDF bears one signature of the same key over all of its bytes and carries the same files. Another PDF than the signed is not opened.
+    pdf = _signed_pdf(folder, statement, problems)
+    seal = read_apart(pdf) if pdf is not None else None
+    if isinstance(seal, PdfSeal):
+        problems = _compare_pdf(folder, statement, signed.fingerprint, (pdf or b"", seal), problems)
+    # 7. A plan that was locked bears a signature of its own and is no younger than the run.
+    plan = check_lock(folder, statement, problems)
+    problems += plan.problems
+    # 8. The signer is somebody whom the reader trusts, now and at the time of signing.
     judgement = trust.judge(certificate, signed_at=statement.created_at, now=now)
-    # 8. Only all of this together is a good report.
-    unchecked = (PDF_UNCHECKED,) if statement.predicate.pdf and not seal and PDF not in {problem.name for problem in problems} else ()
+    # 9. Only all of this together is a good report.
+    unchecked = (PDF_UNCHECKED + files.printable(seal.why),) if isinstance(seal, Unread) else ()
     notes = tuple(f"a further signature, by {files.printable(keyid)}, was not considered" for keyid in signed.ignored)
     if statement.predicate.pdf_skipped:
         notes += (f"this report has no PDF: {files.printable(statement.predicate.pdf_skipped)}",)
+    notes += (*plan.notes, *plan.about_signer(signed.fingerprint, trust, now))
     outcome = _conclude(certificate, judgement, problems, unchecked, notes)
     return _remember(trust, certificate, judgement, outcome.model_copy(update={"statement": statement, "attachments": _attachments(seal)}))
 
@@ -75,18 +79,14 @@ def verify_pdf(path: Path, trust: Trust | None = None, *, now: datetime | None =
     Raises SigningError when the file cannot be read.
     """
     trust, now = trust or Trust(), now or datetime.now(UTC)
-    seal = _open_pdf(files.read_regular(path.parent, path.name))
-    if seal is None:
-        return Verification(outcome="unchecked", reasons=(PDF_UNCHECKED,))
+    seal = read_apart(files.read_regular(path.parent, path.name, limit=LARGEST_PDF))
+    if isinstance(seal, Unread):
+        return Verification(outcome="unchecked", reasons=(PDF_UNCHECKED + files.printable(seal.why),))
     name = files.printable(path.name)
     problems = tuple(Problem(kind="PDF", name=name, detail=files.printable(fault)) for fault in seal.faults)
-    if seal.certificate is None or problems:
+    if problems or seal.certificate is None or seal.signed_at is None:
         return Verification(outcome="altered", problems=problems)
-    try:
-        p256_key_of(seal.certificate)
-    except ValueError as error:
-        return Verification(outcome="altered", problems=(Problem(kind="PDF", name=name, detail=str(error)),))
-    judgement = trust.judge(seal.certificate, signed_at=seal.signed_at or now, now=now)
+    judgement = trust.judge(seal.certificate, signed_at=seal.signed_at, now=now)
     outcome = _conclude(seal.certificate, judgement, problems, (), ("only the PDF was checked, not the files that belong to the report",))
     return _remember(trust, seal.certificate, judgement, outcome.model_copy(update={"attachments": _attachments(seal)}))
 
@@ -96,8 +96,10 @@ def _read_manifest(folder: Path) -> dsse.Envelope:
         mode = (folder / MANIFEST).lstat()
     except OSError as error:
         raise _RefusedError("MISSING", MANIFEST, "without it nothing is signed") from error
-    if (folder / MANIFEST).is_symlink():
+    if stat.S_ISLNK(mode.st_mode):
         raise _RefusedError("SYMLINK", MANIFEST, "(not followed)")
+    if not stat.S_ISREG(mode.st_mode):
+        raise _RefusedError("SPECIAL", MANIFEST, "(no regular file)")
     if mode.st_size > SIZE_LIMIT:
         raise _RefusedError("ALTERED", MANIFEST, f"{mode.st_size} bytes; at most {SIZE_LIMIT} are read")
     try:
@@ -108,7 +110,7 @@ def _read_manifest(folder: Path) -> dsse.Envelope:
 
 def _check_signature(folder: Path, envelope: dsse.Envelope, trust: Trust) -> tuple[x509.Certificate, dsse.Verified]:
     certificates = {entry.fingerprint: read_certificate(entry.certificate.encode()) for entry in trust.entries}
-    own_fault = f"{CERTIFICATE} is missing"
+    own_fault = f"{CERTIFICATE} is missing or no regular file"
     if (folder / CERTIFICATE).is_file() and not (folder / CERTIFICATE).is_symlink():
         try:
             own = read_certificate(files.read_regular(folder, CERTIFICATE, limit=SIZE_LIMIT))
@@ -137,8 +139,8 @@ def _compare_files(folder: Path, statement: Statement) -> tuple[Problem, ...]:
     present, signed = set(listing.regular), statement.digests
     others = {*listing.links, *listing.special}
     for name, digest in signed.items():
-        if name in present and (found := files.sha256_of(folder, name)) != digest:
-            problems.append(Problem(kind="ALTERED", name=name, detail=f"signed {digest[:12]}… found {found[:12]}…"))
+        if name in present:
+            problems += _compare_file(folder, name, digest)
         elif name not in present and name not in others:
             problems.append(Problem(kind="MISSING", name=name))
     for name in sorted(present - signed.keys() - {MANIFEST}):
@@ -146,11 +148,20 @@ def _compare_files(folder: Path, statement: Statement) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
+def _compare_file(folder: Path, name: str, digest: str) -> list[Problem]:
+    unseen = "; its own signature was not looked at" if name == PDF else ""
+    try:
+        found = files.sha256_of(folder, name)
+    except ValueError as error:
+        return [Problem(kind="ALTERED", name=name, detail=f"{error}{unseen}")]
+    return [] if found == digest else [Problem(kind="ALTERED", name=name, detail=f"signed {digest[:12]}… found {found[:12]}…{unseen}")]
+
+
 def _compare_certificate(folder: Path, fingerprint: str, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
     if CERTIFICATE in {problem.name for problem in problems}:
         return ()
     try:
-        found = fingerprint_of(read_certificate(files.read_regular(folder, CERTIFICATE)))
+        found = fingerprint_of(read_certificate(files.read_regular(folder, CERTIFICATE, limit=SIZE_LIMIT)))
     except ValueError as error:
         return (Problem(kind="STATEMENT", name=CERTIFICATE, detail=str(error)),)
     if found == fingerprint:
@@ -158,33 +169,27 @@ def _compare_certificate(folder: Path, fingerprint: str, problems: tuple[Problem
     return (Problem(kind="STATEMENT", name=CERTIFICATE, detail=f"is of the key {found}, but {fingerprint} signed"),)
 
 
-def _read_pdf(folder: Path, statement: Statement, problems: tuple[Problem, ...]) -> PdfSeal | None:
-    unreadable = {problem.name for problem in problems if problem.kind != "ALTERED"}
-    if statement.predicate.pdf is None or PDF in unreadable:
+def _signed_pdf(folder: Path, statement: Statement, problems: tuple[Problem, ...]) -> bytes | None:
+    """Return the PDF if it is there as it was signed; raises SigningError when it changes meanwhile."""
+    if statement.predicate.pdf is None or PDF in {problem.name for problem in problems}:
         return None
-    return _open_pdf(files.read_regular(folder, PDF))
+    content = files.read_regular(folder, PDF, limit=LARGEST_PDF)
+    if len(content) <= LARGEST_PDF and sha256_hex(content) != statement.digests[PDF]:
+        raise SigningError(f"{PDF} changed while it was looked at")
+    return content
 
 
-def _open_pdf(content: bytes) -> PdfSeal | None:
-    """Return what the PDF's signature says; None when the library for it is not installed."""
-    try:
-        from evalspec.signing.pades_check import read_seal  # noqa: PLC0415 - pyHanko is an extra, and a second's import
-    except ImportError:
-        return None
-    return read_seal(content)
-
-
-def _compare_pdf(folder: Path, statement: Statement, fingerprint: str, seal: PdfSeal | None, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    claim = statement.predicate.pdf
-    if seal is None or claim is None:
+def _compare_pdf(
+    folder: Path, statement: Statement, fingerprint: str, found: tuple[bytes, PdfSeal], problems: tuple[Problem, ...]
+) -> tuple[Problem, ...]:
+    claim, (content, seal) = statement.predicate.pdf, found
+    if claim is None:
         return problems
     faults = list(seal.faults)
     if seal.certificate is not None and {fingerprint_of(seal.certificate), claim.cert_spki_sha256} != {fingerprint}:
         faults.append(f"another key than that of the manifest signed it: {fingerprint_of(seal.certificate)}")
-    altered = {problem.name for problem in problems}
-    if not faults and PDF not in altered:
-        rendered = files.read_regular(folder, PDF)[: claim.unsigned_prefix_bytes]
-        if sha256_hex(rendered) != claim.unsigned_sha256:
+    if not faults:
+        if sha256_hex(content[: claim.unsigned_prefix_bytes]) != claim.unsigned_sha256:
             faults.append("its first part is not the report as it was rendered")
         faults += _attachment_faults(statement, seal)
         problems = tuple(_with_paths(folder, problem, seal) for problem in problems)
@@ -203,11 +208,14 @@ def _with_paths(folder: Path, problem: Problem, seal: PdfSeal) -> Problem:
     """Name the places at which an altered JSON file differs from its copy in the intact PDF."""
     if problem.kind != "ALTERED" or problem.name not in seal.attachments or not problem.name.endswith(".json"):
         return problem
-    return problem.model_copy(update={"paths": differing_paths(seal.attachments[problem.name], files.read_regular(folder, problem.name))})
+    found = files.read_regular(folder, problem.name, limit=LARGEST_COMPARED)
+    if len(found) > LARGEST_COMPARED:
+        return problem
+    return problem.model_copy(update={"paths": differing_paths(seal.attachments[problem.name], found)})
 
 
-def _attachments(seal: PdfSeal | None) -> tuple[Attachment, ...]:
-    attached = seal.attachments if seal else {}
+def _attachments(seal: PdfSeal | Unread | None) -> tuple[Attachment, ...]:
+    attached = seal.attachments if isinstance(seal, PdfSeal) else {}
     return tuple(Attachment(name=files.printable(name), sha256=sha256_hex(content), size=len(content)) for name, content in sorted(attached.items()))
 
 

@@ -14,7 +14,7 @@ from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_
 from evalspec.statistics.clusters import clustered_mean, clustered_wilson
 from evalspec.statistics.designs import Design, DesignMean, StratumParts, about_spread, asked_shares, design_mean, stratum_parts
 from evalspec.statistics.groups import Groups, group
-from evalspec.statistics.proportions import Interval, Limits, effective_limits
+from evalspec.statistics.proportions import Interval, ProportionMethod, effective_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Accuracy:
     caution: str | None = None
 
 
-def accuracy(scores: FloatArray, design: Design, *, limits: Limits = "wilson", level: float = 0.95) -> Accuracy:
+def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "wilson", level: float = 0.95) -> Accuracy:
     """Mean of scores in [0, 1] with the interval that fits their kind and the design.
 
-    Scores of 0 and 1 get ``limits``, on the effective number of questions where the design asks for it and with Student's quantile where
+    Scores of 0 and 1 get ``method``, on the effective number of questions where the design asks for it and with Student's quantile where
     few clusters or strata measure the spread (Korn and Graubard). Other scores get Student's interval of their mean.
 
     Parameters
@@ -48,7 +48,7 @@ def accuracy(scores: FloatArray, design: Design, *, limits: Limits = "wilson", l
         Shape (Q,), none missing.
     design
         Of the same questions.
-    limits
+    method
         The interval for scores of 0 and 1.
     level
         Two-sided confidence level, in (0, 1).
@@ -72,10 +72,10 @@ def accuracy(scores: FloatArray, design: Design, *, limits: Limits = "wilson", l
     values = require_scores("scores", scores)
     binary = bool(np.all((values == 0.0) | (values == 1.0)))
     if binary and design.clusters is not None and not design.by_cluster:
-        return _clustered_proportion(values, design.clusters, limits, level)
+        return _clustered_proportion(values, design.clusters, method, level)
     moments = design_mean(values, design) if values.size > 1 else None
     if binary and not design.by_cluster:
-        return _proportion(values, design, moments, limits, level)
+        return _proportion(values, design, moments, method, level)
     if moments is None:
         raise ValueError("a single question has no spread, and its score is neither 0 nor 1")
     error = moments.standard_error or None
@@ -84,21 +84,21 @@ def accuracy(scores: FloatArray, design: Design, *, limits: Limits = "wilson", l
     )
 
 
-def _proportion(values: FloatArray, design: Design, moments: DesignMean | None, limits: Limits, level: float) -> Accuracy:
+def _proportion(values: FloatArray, design: Design, moments: DesignMean | None, method: ProportionMethod, level: float) -> Accuracy:
     """Interval of a proportion of independent or stratified 0/1 scores."""
     n, successes = values.size, int(values.sum())
     if design.strata is None or moments is None:
         asked = design.asked(n)
         effective = n / (1.0 - asked) if asked else None
-        interval = effective_limits(successes / n, effective or n, limits=limits, level=level)
-        method = limits if effective is None else f"{limits}_effective_n"
+        interval = effective_limits(successes / n, effective or n, method=method, level=level)
+        named = method if effective is None else f"{method}_effective_n"
         error = moments.standard_error if moments and moments.standard_error > 0.0 else None
-        return Accuracy(successes / n, interval, error, n, method, successes, effective, caution=design.note)
+        return Accuracy(successes / n, interval, error, n, named, successes, effective, caution=design.note)
     groups = group(design.strata, n)
     effective = _effective_n(stratum_parts(values, design, groups), design, groups, level, values)
-    interval = effective_limits(moments.mean, effective, limits=limits, level=level, degrees_of_freedom=moments.degrees_of_freedom)
+    interval = effective_limits(moments.mean, effective, method=method, level=level, degrees_of_freedom=moments.degrees_of_freedom)
     counted = successes if design.shares is None else None
-    return Accuracy(moments.mean, interval, moments.standard_error or None, n, f"{limits}_stratified", counted, effective)
+    return Accuracy(moments.mean, interval, moments.standard_error or None, n, f"{method}_stratified", counted, effective)
 
 
 def _effective_n(parts: StratumParts, design: Design, groups: Groups, level: float, values: FloatArray) -> float:
@@ -119,21 +119,21 @@ def _effective_n(parts: StratumParts, design: Design, groups: Groups, level: flo
     return min(sizes)
 
 
-def _clustered_proportion(values: FloatArray, labels: NDArray[np.str_], limits: Limits, level: float) -> Accuracy:
+def _clustered_proportion(values: FloatArray, labels: NDArray[np.str_], method: ProportionMethod, level: float) -> Accuracy:
     share = clustered_wilson(values, labels, level=level)
     error = clustered_mean(values, labels, correction="CR2").standard_error
     interval = share.interval
-    if limits != "wilson":
-        effective = share.effective_questions
-        interval = effective_limits(share.proportion, effective, limits=limits, level=level, degrees_of_freedom=share.clusters - 1.0)
+    if method != "wilson":
+        effective = share.effective_n
+        interval = effective_limits(share.proportion, effective, method=method, level=level, degrees_of_freedom=share.clusters - 1.0)
     return Accuracy(
         mean=share.proportion,
         interval=interval,
         standard_error=error or None,
         questions=values.size,
-        method=f"{limits}_clustered",
+        method=f"{method}_clustered",
         successes=int(values.sum()),
-        effective_n=share.effective_questions,
+        effective_n=share.effective_n,
         clusters=share.clusters,
         caution=share.caution,
     )

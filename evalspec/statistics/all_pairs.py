@@ -15,9 +15,11 @@ from numpy.typing import ArrayLike
 from evalspec.statistics.arguments import FloatArray, IntArray, require_binary, require_counts, two_sided_z
 from evalspec.statistics.binomials import cumulative
 from evalspec.statistics.differences import EDGE
-from evalspec.statistics.mcnemar import SMALLEST_P, log10_of_p
+from evalspec.statistics.mcnemar import log10_of_p
 from evalspec.statistics.multiplicity import holm
+from evalspec.statistics.p_values import SMALLEST_P
 from evalspec.statistics.paired_tables import DistinctTables, PairedTables, paired_tables
+from evalspec.statistics.restricted_shares import restricted_shares
 
 _TABLES_AT_ONCE = 1 << 12
 """Distinct tables that are worked on together: their arrays fit a processor's cache."""
@@ -95,6 +97,10 @@ def compare_tables(tables: PairedTables, *, level: float = 0.95) -> PairedCompar
     ValueError
         When a comparison has no question, or for an impossible level.
 
+    References
+    ----------
+    As `all_pairs`.
+
     Examples
     --------
     >>> article = PairedTables(np.array([1217]), np.array([219]), np.array([182]), np.array([382]))
@@ -160,15 +166,10 @@ def _lower_limits(first: FloatArray, second: FloatArray, reach: FloatArray) -> F
 
 def _excess(first: FloatArray, second: FloatArray, reach: FloatArray, delta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return how far the estimate exceeds what delta allows, and the slope of that in delta."""
-    slope_linear = 2.0 - first + second
-    linear = slope_linear * delta - first - second
-    constant = -second * delta * (1.0 - delta)
-    root = np.sqrt(np.maximum(linear * linear - 8.0 * constant, 0.0))
-    safe = np.maximum(root, 1e-300)
-    # The same two forms of one root as in `restricted_only_second`.
-    share = np.where(linear <= 0.0, (root - linear) / 4.0, -2.0 * constant / np.where(linear <= 0.0, 1.0, root + linear))
-    variance = np.maximum(2.0 * share + delta * (1.0 - delta), 0.0)
-    slope_share = ((linear * slope_linear + 4.0 * second * (1.0 - 2.0 * delta)) / safe - slope_linear) / 4.0
+    restricted = restricted_shares(first, second, delta)
+    variance = np.maximum(2.0 * restricted.share + delta * (1.0 - delta), 0.0)
+    slope_linear, root = 2.0 - first + second, np.maximum(restricted.root, 1e-300)
+    slope_share = ((restricted.linear * slope_linear + 4.0 * second * (1.0 - 2.0 * delta)) / root - slope_linear) / 4.0
     deviation = np.sqrt(variance)
     slope = -1.0 - reach * (2.0 * slope_share + 1.0 - 2.0 * delta) / (2.0 * np.maximum(deviation, 1e-150))
     return first - second - delta - reach * deviation, slope

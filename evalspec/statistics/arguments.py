@@ -161,6 +161,11 @@ def as_floats(name: str, values: ArrayLike) -> FloatArray:
 def two_sided_z(level: float) -> float:
     """Standard normal quantile that a two-sided interval of this confidence level reaches out to.
 
+    Raises
+    ------
+    ValueError
+        When the level is not strictly between 0 and 1.
+
     Examples
     --------
     >>> round(two_sided_z(0.95), 6)
@@ -171,6 +176,11 @@ def two_sided_z(level: float) -> float:
 
 def two_sided_t(level: float, degrees_of_freedom: float) -> float:
     """Student quantile that a two-sided interval of this confidence level reaches out to.
+
+    Raises
+    ------
+    ValueError
+        When the level is not strictly between 0 and 1, or the degrees of freedom are not positive and finite.
 
     Examples
     --------

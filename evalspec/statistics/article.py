@@ -2,6 +2,8 @@
 
 These functions repeat widely printed formulas to the letter: z = 1.96, no small-sample correction, Wald intervals, random
 tie-breaking. They are for comparison; the defaults of the other modules are better.
+
+Assumption: questions are independent draws, and enough of them for means to be nearly normal.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def studentised_bootstrap(scores: ArrayLike, *, draws: int, rng: np.random.Gener
 
     References
     ----------
-    Davison and Hinkley (1997), Bootstrap Methods and their Application, section 5.2.1.
+    Davison and Hinkley (1997), Bootstrap Methods and their Application, section 5.2.
 
     Examples
     --------

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc
 
 from evalspec.statistics.arguments import FloatArray, IntArray, require_binary, require_scores
 from evalspec.statistics.groups import group
-from evalspec.statistics.mcnemar import SMALLEST_P, ChiSquare
+from evalspec.statistics.p_values import ChiSquare, chi_square
 from evalspec.statistics.permutations import MonteCarloP, sign_flip
 
 
@@ -56,7 +55,7 @@ def durkalski(first: ArrayLike, second: ArrayLike, clusters: Iterable[Hashable])
     """
     grouped = _sums(first, second, clusters)
     rates = grouped.sums / grouped.sizes
-    return _one_degree(float(rates.sum() ** 2), float(rates @ rates))
+    return chi_square(float(rates.sum() ** 2), float(rates @ rates))
 
 
 def obuchowski(first: ArrayLike, second: ArrayLike, clusters: Iterable[Hashable]) -> ChiSquare:
@@ -78,7 +77,7 @@ def obuchowski(first: ArrayLike, second: ArrayLike, clusters: Iterable[Hashable]
     0.75
     """
     sums = _sums(first, second, clusters).sums
-    return _one_degree(float(sums.sum() ** 2) * (sums.size - 1) / sums.size, float(sums @ sums))
+    return chi_square(float(sums.sum() ** 2) * (sums.size - 1) / sums.size, float(sums @ sums))
 
 
 def cluster_sign_flip(differences: ArrayLike, clusters: Iterable[Hashable], *, draws: int, rng: np.random.Generator) -> MonteCarloP:
@@ -119,8 +118,3 @@ def _sums(first: ArrayLike, second: ArrayLike, clusters: Iterable[Hashable]) -> 
     if len(groups.names) < 2:
         raise ValueError(f"needs at least 2 clusters; got {len(groups.names)}")
     return _ClusterSums(groups.totals(a.astype(np.float64) - b), groups.sizes)
-
-
-def _one_degree(numerator: float, denominator: float) -> ChiSquare:
-    statistic = numerator / denominator if denominator > 0.0 else 0.0
-    return ChiSquare(statistic, 1, max(float(chdtrc(1, statistic)), SMALLEST_P))

@@ -39,7 +39,7 @@ class ClusteredProportion:
 
     proportion: float
     interval: Interval
-    effective_questions: float
+    effective_n: float
     clusters: int
     caution: str | None
 
@@ -136,7 +136,7 @@ def clustered_interval(scores: ArrayLike, clusters: Iterable[Hashable], *, level
 
     References
     ----------
-    As `clustered_mean`. Imbens and Kolesar (2016), Rev. Econ. Stat. 98, 701-712, doi:10.1162/REST_a_00552.
+    As `clustered_mean`. Imbens and Kolesár (2016), Rev. Econ. Stat. 98, 701-712, doi:10.1162/REST_a_00552.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def clustered_wilson(scores: ArrayLike, clusters: Iterable[Hashable], *, level: 
 
     Examples
     --------
-    >>> round(clustered_wilson([1, 1, 0, 0, 1, 0], ["a", "a", "b", "b", "c", "c"]).effective_questions, 3)
+    >>> round(clustered_wilson([1, 1, 0, 0, 1, 0], ["a", "a", "b", "b", "c", "c"]).effective_n, 3)
     3.0
     """
     correct = require_binary("scores", scores).astype(np.float64)

@@ -1,8 +1,9 @@
 """What is the mean of scores, and between which limits, given how the questions came about?
 
 Questions may be independent draws, come in strata that are asked about themselves, in clusters that stand for others like them, or be
-a random part of a finite pool. One description of that, `Design`, leads to one standard error and one interval. Every other
-assumption is that of the interval that the result names.
+a random part of a finite pool. One description of that, `Design`, leads to one standard error and one interval.
+
+Assumption: that the design says how the questions came about, and that of the interval that the result names.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtr
+from scipy.special import ndtr
 
 from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_t
 from evalspec.statistics.clusters import clustered_mean
 from evalspec.statistics.groups import Groups, group
-from evalspec.statistics.mcnemar import SMALLEST_P
 from evalspec.statistics.means import TTest
+from evalspec.statistics.p_values import student_p
 from evalspec.statistics.proportions import Interval
 
 FEW_QUESTIONS = 30
@@ -52,6 +53,11 @@ class Design:
 
         Where a stratum is left with one question, strata that carry no weights are given up: treating the questions as independent draws is
         then the cautious reading.
+
+        Examples
+        --------
+        >>> Design(strata=np.array(["x", "x", "y", "y"])).kept(np.array([True, True, True, False])).strata is None
+        True
         """
         strata, clusters = (None if labels is None else labels[which] for labels in (self.strata, self.clusters))
         kept = replace(self, strata=strata, clusters=clusters)
@@ -60,7 +66,13 @@ class Design:
         return replace(kept, strata=None, note=LONELY) if np.unique(strata, return_counts=True)[1].min() < 2 else kept
 
     def asked(self, questions: int) -> float:
-        """Return the share of the pool that this many questions are; 0 where the target is no pool."""
+        """Return the share of the pool that this many questions are; 0 where the target is no pool.
+
+        Examples
+        --------
+        >>> Design(pool={"law": 30, "logic": 10}).asked(10)
+        0.25
+        """
         return questions / sum(self.pool.values()) if self.pool else 0.0
 
 
@@ -77,7 +89,22 @@ class DesignMean:
     caution: str | None = None
 
     def interval(self, level: float, *, smallest: float = 0.0, largest: float = 1.0) -> Interval | None:
-        """Student's interval within the values that scores can take; None where the scores have no spread to measure."""
+        """Student's interval within the values that scores can take; None where the scores have no spread to measure.
+
+        Raises
+        ------
+        ValueError
+            For an impossible level.
+
+        References
+        ----------
+        Student (1908), Biometrika 6, 1-25, doi:10.1093/biomet/6.1.1.
+
+        Examples
+        --------
+        >>> round(design_mean(np.array([0.0, 0.5, 0.5, 1.0, 0.25]), Design()).interval(0.95).high, 4)
+        0.9104
+        """
         if self.standard_error == 0.0:
             return None
         spread = two_sided_t(level, self.degrees_of_freedom) * self.standard_error
@@ -98,7 +125,8 @@ def design_mean(scores: FloatArray, design: Design) -> DesignMean:
 
     References
     ----------
-    Miller (2024), arXiv:2411.00640. Cochran (1977), chapters 2 and 5. Bell and McCaffrey (2002), Surv. Methodol. 28, 169-181.
+    Miller (2024), arXiv:2411.00640, section 2. Cochran (1977), Sampling Techniques, 3rd ed., chapters 2 and 5. Bell and McCaffrey (2002),
+    Surv. Methodol. 28, 169-181.
 
     Examples
     --------
@@ -151,7 +179,18 @@ def _stratified(values: FloatArray, design: Design, groups: Groups) -> DesignMea
 
 
 def stratum_parts(values: FloatArray, design: Design, groups: Groups) -> StratumParts:
-    """Return what each stratum adds to the mean; strata of one question must have been refused."""
+    """Return what each stratum adds to the mean; strata of one question must have been refused.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., chapter 5.
+
+    Examples
+    --------
+    >>> design, scores = Design(strata=np.array(["x", "x", "y", "y"])), np.array([1.0, 0, 1, 1])
+    >>> stratum_parts(scores, design, group(design.strata, 4)).variances
+    array([0.25, 0.  ])
+    """
     means = groups.totals(values) / groups.sizes
     spread = groups.totals((values - means[groups.codes]) ** 2) / (groups.sizes - 1)
     return StratumParts(_shares(design, groups), means, spread / groups.sizes * (1.0 - asked_shares(design, groups)))
@@ -168,14 +207,31 @@ def _shares(design: Design, groups: Groups) -> FloatArray:
 
 
 def asked_shares(design: Design, groups: Groups) -> FloatArray:
-    """Share of its part of the pool that was asked, per stratum; 0 where the target is no pool."""
+    """Share of its part of the pool that was asked, per stratum; 0 where the target is no pool.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., chapter 5: the sampling fraction of each stratum.
+
+    Examples
+    --------
+    >>> labels = np.array(["x", "x", "y"])
+    >>> asked_shares(Design(strata=labels, pool={"x": 4, "y": 10}), group(labels, 3))
+    array([0.5, 0.1])
+    """
     if design.pool is None:
         return np.zeros(len(groups.names))
     return np.array([size / design.pool[str(name)] for name, size in zip(groups.names, groups.sizes, strict=True)])
 
 
 def about_spread(moments: DesignMean) -> str | None:
-    """Return what to keep in mind about an interval that rests on the spread of scores of any kind."""
+    """Return what to keep in mind about an interval that rests on the spread of scores of any kind.
+
+    Examples
+    --------
+    >>> about_spread(design_mean(np.array([0.5, 0.25, 1.0]), Design()))
+    '3 questions: fewer than 30, so the mean may not be nearly normal'
+    """
     if moments.standard_error == 0.0:
         return "the spread is 0, so it gives no interval"
     if moments.questions < FEW_QUESTIONS and moments.clusters is None:
@@ -206,7 +262,7 @@ def separate_means_test(first: DesignMean, second: DesignMean) -> TTest:
         raise ValueError("neither mean has a spread to measure their difference by")
     freedom = sum(squares) ** 2 / (squares[0] ** 2 / first.degrees_of_freedom + squares[1] ** 2 / second.degrees_of_freedom)
     statistic = (first.mean - second.mean) / math.sqrt(sum(squares))
-    return TTest(statistic, freedom, max(2.0 * float(stdtr(freedom, -abs(statistic))), SMALLEST_P))
+    return TTest(statistic, freedom, student_p(statistic, freedom))
 
 
 def level_of(critical: float) -> float:

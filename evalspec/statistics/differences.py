@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from evalspec.statistics.arguments import IntArray, bisect, require_binary, require_count, two_sided_z
 from evalspec.statistics.proportions import Interval, wilson
+from evalspec.statistics.restricted_shares import restricted_only_second
 
 EDGE = 1.0 - 1e-9
 """Limits are looked for between -EDGE and EDGE: nearer to 1 the variance under the null hypothesis drowns in rounding."""
@@ -86,7 +87,13 @@ class PairedCounts:
         return self.both + self.only_second
 
     def swapped(self) -> PairedCounts:
-        """Give the same comparison with the models in the other order."""
+        """Give the same comparison with the models in the other order.
+
+        Examples
+        --------
+        >>> PairedCounts(4, 3, 2, 1).swapped()
+        PairedCounts(both=4, only_first=2, only_second=3, neither=1)
+        """
         return PairedCounts(self.both, self.only_second, self.only_first, self.neither)
 
 
@@ -172,30 +179,6 @@ def tango_statistic(counts: PairedCounts, null_difference: float) -> float:
     if variance > 0.0:
         return excess / math.sqrt(variance)
     return 0.0 if excess == 0.0 else math.copysign(math.inf, excess)
-
-
-def restricted_only_second(only_first: float, only_second: float, difference: float) -> float:
-    """Maximum-likelihood share of "only second" when the difference is held fixed (Tango 1998, section 2).
-
-    Parameters
-    ----------
-    only_first, only_second
-        Shares of all questions.
-    difference
-        The value at which first minus second is held.
-
-    Examples
-    --------
-    >>> round(restricted_only_second(0.1, 0.1, 0.0), 3)
-    0.1
-    """
-    linear = (2.0 - only_first + only_second) * difference - only_first - only_second
-    constant = -only_second * difference * (1.0 - difference)
-    root = math.sqrt(max(linear * linear - 8.0 * constant, 0.0))
-    if linear <= 0.0:
-        return (root - linear) / 4.0
-    # The other form of the same root would lose digits to cancellation here.
-    return -2.0 * constant / (root + linear)
 
 
 def tango(counts: PairedCounts, *, level: float = 0.95) -> Interval:

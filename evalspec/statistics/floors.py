@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,7 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from evalspec.statistics.arguments import FloatArray, IntArray, require_count, require_fraction, require_one_sided
 from evalspec.statistics.paired_power import MOST_QUESTIONS, QuestionsNeeded
-
-Bound = Literal["wilson", "clopper_pearson", "jeffreys"]
+from evalspec.statistics.proportions import ProportionMethod
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Floor:
 
     limit: float
     alpha: float = 0.025
-    bound: Bound = "wilson"
+    method: ProportionMethod = "wilson"
 
     def __post_init__(self) -> None:
         require_fraction("limit", self.limit)
@@ -35,9 +33,13 @@ class Floor:
     def successes_needed(self, questions: IntArray) -> IntArray:
         """Fewest right answers of so many questions that clear the floor; one more than there are questions where none do.
 
+        References
+        ----------
+        As the interval of that bound in `evalspec.statistics.proportions`.
+
         Examples
         --------
-        >>> Floor(0.7, bound="clopper_pearson").successes_needed(np.array([5, 100]))
+        >>> Floor(0.7, method="clopper_pearson").successes_needed(np.array([5, 100]))
         array([ 6, 80])
         """
         low, high = np.zeros_like(questions), questions + 1
@@ -49,6 +51,10 @@ class Floor:
 
     def power(self, questions: IntArray, truth: float) -> FloatArray:
         """Probability of clearing the floor when each answer is right with probability ``truth``.
+
+        References
+        ----------
+        NIST Digital Library of Mathematical Functions, 8.17.5: a binomial tail is an incomplete beta function.
 
         Examples
         --------
@@ -63,21 +69,30 @@ class Floor:
     def _cleared(self, successes: IntArray, questions: IntArray) -> NDArray[np.bool_]:
         """Whether at least one right answer and so many more clear the floor: the test that the bound inverts rejects a truth at the floor."""
         k, n = successes.astype(np.float64), questions.astype(np.float64)
-        if self.bound == "wilson":
+        if self.method == "wilson":
             return np.asarray(k / n - self.limit >= -ndtri(self.alpha) * np.sqrt(self.limit * (1.0 - self.limit) / n))
-        if self.bound == "jeffreys":
+        if self.method == "jeffreys":
             return np.asarray(betainc(k + 0.5, n - k + 0.5, self.limit) <= self.alpha)
         return np.asarray(betainc(k, n - k + 1.0, self.limit) <= self.alpha)
 
 
 def floor_truth_needed(questions: int, floor: Floor, *, power: float = 0.8) -> float | None:
-    """Return the smallest true share that clears the floor with this probability; ``None`` when even all right answers do not clear it.
+    """Smallest true share that clears the floor with this probability; ``None`` when even all right answers do not clear it.
+
+    Raises
+    ------
+    ValueError
+        Without a question, or for an impossible power.
+
+    References
+    ----------
+    As `Floor.power`, inverted in the true share.
 
     Examples
     --------
     >>> round(floor_truth_needed(1000, Floor(0.7)), 4)
     0.7401
-    >>> floor_truth_needed(5, Floor(0.7, bound="clopper_pearson")) is None
+    >>> floor_truth_needed(5, Floor(0.7, method="clopper_pearson")) is None
     True
     """
     n = require_count("questions", questions, minimum=1)
@@ -98,7 +113,7 @@ def floor_questions(truth: float, floor: Floor, *, power: float = 0.8) -> Questi
 
     References
     ----------
-    Brown, Cai and DasGupta (2001), Stat. Sci. 16, 101-133, on the oscillation of binomial coverage.
+    Brown, Cai and DasGupta (2001), Stat. Sci. 16, 101-133, doi:10.1214/ss/1009213286 (coverage oscillates in the number of trials).
 
     Examples
     --------

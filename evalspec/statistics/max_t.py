@@ -6,6 +6,7 @@ statistics is smaller than Bonferroni supposes, because comparisons share models
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -166,12 +167,24 @@ def family_critical_value(families: Sequence[PairStatistics], *, alpha: float = 
     if not moving:
         raise ValueError("no pair of models differs on any question: there is nothing to compare")
     largest = np.max([_largest(statistics, draws, rng) for statistics in moving], axis=0)
-    slack = np.sqrt(alpha * level / draws)
-    low, middle, high = np.quantile(largest, [max(0.0, level - slack), level, min(1.0, level + slack)])
+    found = _quantile(largest, level)
     identical = tuple(
         pair for statistics in families for pair, error in zip(statistics.pairs, statistics.errors.tolist(), strict=True) if error == 0.0
     )
-    return MaxT(float(middle), float(high - low) / 2.0, identical)
+    return MaxT(found.value, found.error, identical)
+
+
+@dataclass(frozen=True, slots=True)
+class _Quantile:
+    value: float
+    error: float
+
+
+def _quantile(drawn: FloatArray, level: float) -> _Quantile:
+    """Quantile of drawn values, and its standard error: half the way between the quantiles one standard error of the level below and above."""
+    slack = math.sqrt((1.0 - level) * level / drawn.size)
+    low, middle, high = np.quantile(drawn, [max(0.0, level - slack), level, min(1.0, level + slack)])
+    return _Quantile(float(middle), float(high - low) / 2.0)
 
 
 def _largest(statistics: PairStatistics, draws: int, rng: np.random.Generator) -> FloatArray:
@@ -237,17 +250,15 @@ def stepped_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int,
     observed = np.where(spread, statistics.differences / np.where(spread, statistics.errors, 1.0), -np.inf)
     means = rng.standard_normal((draws, statistics.root.shape[0])) @ statistics.root.T
     rejected = np.zeros(len(statistics.pairs), dtype=np.bool_)
-    slack = np.sqrt(alpha * level / draws)
-    critical = error = None
+    critical: _Quantile | None = None
     while np.any(left := spread & ~rejected):
         largest = np.concatenate([batch.max(axis=1) for batch in _standardised(statistics, means, left)])
-        low, middle, high = np.quantile(largest, [max(0.0, level - slack), level, min(1.0, level + slack)])
-        critical, error = float(middle), float(high - low) / 2.0
-        fresh = left & (observed > critical)
+        critical = _quantile(largest, level)
+        fresh = left & (observed > critical.value)
         if not fresh.any():
             break
         rejected |= fresh
-    return StepDown(rejected, critical, error)
+    return StepDown(rejected, critical.value if critical else None, critical.error if critical else None)
 
 
 def _draws(statistics: PairStatistics, draws: int, rng: np.random.Generator) -> Iterator[FloatArray]:

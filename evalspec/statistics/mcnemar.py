@@ -7,22 +7,18 @@ is as likely to be the first model's as the second's. Questions on which the mod
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc
 
 from evalspec.statistics.arguments import FloatArray, IntArray, require_counts
 from evalspec.statistics.binomials import cumulative, log_choose
 from evalspec.statistics.differences import PairedCounts
 from evalspec.statistics.odds_ratios import odds_ratio, odds_ratio_exact
+from evalspec.statistics.p_values import SMALLEST_P, ChiSquare, chi_square
 from evalspec.statistics.proportions import Interval
-
-SMALLEST_P = sys.float_info.min
-"""Smaller p-values than this are held at it: a p-value is never 0. Their size stands in ``log10_p_value``."""
 
 Variant = Literal["exact", "mid_p"]
 
@@ -31,6 +27,7 @@ Variant = Literal["exact", "mid_p"]
 class McNemar:
     """An exact or mid-p test of two models on the same questions.
 
+    A p-value too small for a double is held at the smallest one, and its size stands in ``log10_p_value``.
     ``odds_ratio`` is only_first / only_second, ``None`` when only_second is 0; ``odds_ratio_interval.high`` is ``inf`` then.
     """
 
@@ -39,15 +36,6 @@ class McNemar:
     discordant: int
     odds_ratio: float | None
     odds_ratio_interval: Interval
-
-
-@dataclass(frozen=True, slots=True)
-class ChiSquare:
-    """A chi-square statistic with its degrees of freedom and p-value."""
-
-    statistic: float
-    degrees_of_freedom: int
-    p_value: float
 
 
 def mcnemar_exact(counts: PairedCounts, *, level: float = 0.95) -> McNemar:
@@ -114,6 +102,10 @@ def mcnemar_exact_p(only_first: ArrayLike, only_second: ArrayLike) -> FloatArray
     ValueError
         When a count is negative or has a fraction.
 
+    References
+    ----------
+    As `mcnemar_exact`.
+
     Examples
     --------
     >>> mcnemar_exact_p([219, 0], [182, 0]).round(4)
@@ -124,6 +116,15 @@ def mcnemar_exact_p(only_first: ArrayLike, only_second: ArrayLike) -> FloatArray
 
 def mcnemar_p(only_first: ArrayLike, only_second: ArrayLike, *, variant: Variant) -> FloatArray:
     """Two-sided p-values of the named variant for arrays of discordant counts, which broadcast together.
+
+    Raises
+    ------
+    ValueError
+        When a count is negative or has a fraction.
+
+    References
+    ----------
+    As `mcnemar_exact` and `mcnemar_mid_p`.
 
     Examples
     --------
@@ -139,6 +140,15 @@ def mcnemar_p(only_first: ArrayLike, only_second: ArrayLike, *, variant: Variant
 
 def mcnemar_exact_log10_p(only_first: ArrayLike, only_second: ArrayLike) -> FloatArray:
     """Base-10 logarithm of the exact two-sided p-value, finite where the p-value itself is too small for a double.
+
+    Raises
+    ------
+    ValueError
+        When a count is negative or has a fraction.
+
+    References
+    ----------
+    As `mcnemar_exact`.
 
     Examples
     --------
@@ -156,6 +166,10 @@ def log10_of_p(p_values: FloatArray, fewer: IntArray, discordant: IntArray) -> F
     ----------
     p_values, fewer, discordant
         Exact two-sided p-values, the smaller of the two discordant counts, and their sum, of one shape.
+
+    References
+    ----------
+    As `mcnemar_exact`.
 
     Examples
     --------
@@ -194,7 +208,7 @@ def mcnemar_asymptotic(counts: PairedCounts) -> ChiSquare:
     >>> round(mcnemar_asymptotic(PairedCounts(1, 1, 7, 12)).p_value, 4)
     0.0339
     """
-    return _chi_square(abs(counts.only_first - counts.only_second), counts.discordant)
+    return chi_square(float((counts.only_first - counts.only_second) ** 2), float(counts.discordant))
 
 
 def mcnemar_continuity(counts: PairedCounts) -> ChiSquare:
@@ -211,12 +225,7 @@ def mcnemar_continuity(counts: PairedCounts) -> ChiSquare:
     >>> mcnemar_continuity(PairedCounts(1, 1, 7, 12)).statistic
     3.125
     """
-    return _chi_square(max(abs(counts.only_first - counts.only_second) - 1, 0), counts.discordant)
-
-
-def _chi_square(excess: int, discordant: int) -> ChiSquare:
-    statistic = excess * excess / discordant if discordant else 0.0
-    return ChiSquare(statistic, 1, max(float(chdtrc(1, statistic)), SMALLEST_P))
+    return chi_square(float(max(abs(counts.only_first - counts.only_second) - 1, 0) ** 2), float(counts.discordant))
 
 
 def _ordered(only_first: ArrayLike, only_second: ArrayLike) -> tuple[IntArray, IntArray]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtr
 
 from evalspec.statistics.arguments import require_count, require_scores, two_sided_t
+from evalspec.statistics.p_values import student_p
 from evalspec.statistics.proportions import Interval
 
 
@@ -166,4 +166,4 @@ def t_test(differences: ArrayLike) -> TTest:
             raise ValueError(f"all {mean.questions} differences equal {mean.mean:g}: a t test needs some spread")
         return TTest(0.0, freedom, 1.0)
     statistic = mean.mean / mean.standard_error
-    return TTest(statistic, freedom, 2.0 * float(stdtr(freedom, -abs(statistic))))
+    return TTest(statistic, freedom, student_p(statistic, freedom))

@@ -1,7 +1,7 @@
 """What becomes of questions that a model has no score on?
 
 Nothing here guesses: the caller names the rule, and the number of questions that it touched comes back with the scores. A
-missing score is NaN or ``None``.
+missing score is NaN or ``None``. Assumption: that of the rule that the caller names.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def fill_missing(scores: ArrayLike, value: float) -> FilledScores:
 
     References
     ----------
-    Little and Rubin (2019), Statistical Analysis with Missing Data, 3rd ed., chapter 15 (worst-case analysis).
+    Little and Rubin (2019), Statistical Analysis with Missing Data, 3rd ed., chapter 15 (answers that are not missing at random).
 
     Examples
     --------

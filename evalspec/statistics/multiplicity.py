@@ -3,6 +3,8 @@
 Every adjusted p-value stands in the place of its raw one. Neighbours may come out equal: a step-down procedure keeps the order
 of the evidence, so an adjusted value never falls below that of stronger evidence. A missing p-value is refused, because leaving
 a planned comparison out of the count makes the others too strong; count it as 1 if it could not be computed.
+
+Assumption of every function here: under its null hypothesis each p-value is at most alpha with probability at most alpha.
 """
 
 from __future__ import annotations
@@ -183,7 +185,7 @@ def sidak_critical_value(comparisons: int, *, alpha: float = 0.05) -> float:
 
     References
     ----------
-    Sidak (1967), J. Am. Stat. Assoc. 62, 626-633, doi:10.1080/01621459.1967.10482935.
+    Šidák (1967), J. Am. Stat. Assoc. 62, 626-633, doi:10.1080/01621459.1967.10482935.
 
     Examples
     --------

@@ -6,13 +6,10 @@ different" never passes here: too few questions cannot clear a margin.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from scipy.special import ndtri
-
-from evalspec.statistics.arguments import require_fraction, require_one_sided
-from evalspec.statistics.differences import PairedCounts, paired_difference, restricted_only_second, tango_statistic
+from evalspec.statistics.arguments import require_fraction
+from evalspec.statistics.differences import PairedCounts, paired_difference, tango_statistic
 from evalspec.statistics.one_sided import above
 from evalspec.statistics.proportions import Interval
 
@@ -99,37 +96,3 @@ def equivalence(counts: PairedCounts, margin: float, *, alpha: float = 0.05) -> 
     interval = Interval(forward.lower_bound, -backward.lower_bound)
     p_value = max(forward.p_value, backward.p_value)
     return Equivalence(forward.difference, p_value, interval, forward.passed and backward.passed)
-
-
-def noninferiority_questions(discordance: float, difference: float, margin: float, *, power: float = 0.8, alpha: float = 0.025) -> float:
-    """Number of questions at which `noninferiority` passes with probability ``power``, by normal approximation, not rounded.
-
-    Parameters
-    ----------
-    discordance, difference
-        Expected share of discordant questions, and true difference candidate minus baseline, above ``-margin``.
-    margin, alpha
-        As `noninferiority`.
-
-    Raises
-    ------
-    ValueError
-        When the true difference is not above ``-margin``, or an argument is impossible.
-
-    References
-    ----------
-    Nam (1997), Biometrics 53, 1422-1430, doi:10.2307/2533508. Tango (1998), Stat. Med. 17, 891-908.
-
-    Examples
-    --------
-    >>> math.ceil(noninferiority_questions(0.2, 0.0, 0.05))
-    644
-    """
-    require_fraction("margin", margin)
-    if not (abs(difference) <= discordance <= 1.0 and difference > -margin):
-        raise ValueError(f"needs |difference| <= discordance <= 1 and difference > -margin; got {difference}, {discordance}, {margin}")
-    only_first, only_second = (discordance + difference) / 2.0, (discordance - difference) / 2.0
-    null_variance = 2.0 * restricted_only_second(only_first, only_second, -margin) - margin * (1.0 + margin)
-    z_alpha, z_power = -ndtri(require_one_sided(alpha)), ndtri(require_fraction("power", power))
-    root = z_alpha * math.sqrt(null_variance) + z_power * math.sqrt(discordance - difference * difference)
-    return float((root / (difference + margin)) ** 2)

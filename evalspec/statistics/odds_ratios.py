@@ -20,6 +20,10 @@ from evalspec.statistics.proportions import Interval, Intervals, clopper_pearson
 def odds_ratio(counts: PairedCounts) -> float | None:
     """Conditional estimate only_first / only_second; ``None`` when the second model wins no question.
 
+    References
+    ----------
+    As `odds_ratio_exact`.
+
     Examples
     --------
     >>> odds_ratio(PairedCounts(0, 9, 2, 0))
@@ -55,6 +59,15 @@ def odds_ratio_exact(counts: PairedCounts, *, level: float = 0.95) -> Interval:
 
 def odds_ratio_limits(only_first: ArrayLike, only_second: ArrayLike, *, level: float = 0.95) -> Intervals:
     """`odds_ratio_exact` for arrays of discordant counts, which broadcast together.
+
+    Raises
+    ------
+    ValueError
+        When a count is negative or has a fraction, or for an impossible level.
+
+    References
+    ----------
+    As `odds_ratio_exact`.
 
     Examples
     --------
@@ -96,6 +109,10 @@ def odds_ratio_mid_p(counts: PairedCounts, *, level: float = 0.95) -> Interval:
 
 def mid_p_share(successes: int, trials: int, tail: float) -> Interval:
     """Limits of a binomial proportion at which half of P(X = successes) plus the further tail equals ``tail``.
+
+    References
+    ----------
+    Lancaster (1961), J. Am. Stat. Assoc. 56, 223-234, doi:10.1080/01621459.1961.10482105.
 
     Examples
     --------

@@ -22,14 +22,35 @@ from evalspec.statistics.binomials import cumulative
 from evalspec.statistics.designs import Design, about_spread, design_mean
 from evalspec.statistics.differences import PairedCounts, paired_difference, tango, tango_statistic
 from evalspec.statistics.exact_differences import fay_lumbard, fay_lumbard_p
-from evalspec.statistics.mcnemar import SMALLEST_P
+from evalspec.statistics.p_values import held
 from evalspec.statistics.quadrature import Rule, gauss_legendre
+from evalspec.statistics.restricted_shares import restricted_shares
 
 Method = Literal["score", "exact", "e_value"]
 """`score`: Tango's. `exact`: Fay and Lumbard's, the exact McNemar test at a limit of 0. `e_value`: a mixture of bets, for any number of looks."""
 
 NODES = 16
 """Nodes of each panel of the mixture over bets; panels are about four standard deviations wide where the best bet is surest."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitTest:
+    """A one-sided test of a paired difference against a limit, as it will be run at one look.
+
+    With ``both`` the difference must also lie below the opposite of a negative limit: two one-sided tests, for equivalence.
+    """
+
+    limit: float
+    alpha: float = 0.025
+    method: Method = "score"
+    both: bool = False
+
+    def __post_init__(self) -> None:
+        require_one_sided(self.alpha)
+        if not -1.0 < self.limit < 1.0:
+            raise ValueError(f"limit must lie strictly between -1 and 1; got {self.limit!r}")
+        if self.both and self.limit >= 0.0:
+            raise ValueError(f"a difference between two limits needs a negative lower one; got {self.limit!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +113,7 @@ def above(counts: PairedCounts, limit: float, *, alpha: float = 0.025, method: M
         p_value, bound, log10_e = fay_lumbard_p(counts, limit), fay_lumbard(counts, level=level).low, None
     else:
         p_value, bound, log10_e = float(ndtr(-tango_statistic(counts, limit))), tango(counts, level=level).low, None
-    p_value = min(1.0, max(p_value, SMALLEST_P))
-    return OneSided(paired_difference(counts), p_value, bound, bound > limit, method, log10_e)
+    return OneSided(paired_difference(counts), held(p_value), bound, bound > limit, method, log10_e)
 
 
 def mean_above(differences: ArrayLike, design: Design, limit: float, *, alpha: float = 0.025) -> OneSided:
@@ -128,7 +148,7 @@ def mean_above(differences: ArrayLike, design: Design, limit: float, *, alpha: f
     if interval is None:
         raise ValueError(f"all {values.size} question differences are equal, so nothing measures how sure their mean is")
     statistic = (moments.mean - limit) / moments.standard_error
-    p_value = max(float(stdtr(moments.degrees_of_freedom, -statistic)), SMALLEST_P)
+    p_value = held(stdtr(moments.degrees_of_freedom, -statistic))
     caution = about_spread(moments)
     return OneSided(moments.mean, p_value, interval.low, interval.low > limit, moments.method, clusters=moments.clusters, caution=caution)
 
@@ -148,7 +168,7 @@ def log_e_value_above(counts: PairedCounts, limit: float) -> float:
 
     References
     ----------
-    Waudby-Smith and Ramdas (2024), as `above`. Grunwald, de Heide and Koolen (2024), J. R. Stat. Soc. B 86, 1091-1128.
+    Waudby-Smith and Ramdas (2024), as `above`. Grünwald, de Heide and Koolen (2024), J. R. Stat. Soc. B 86, 1091-1128.
 
     Examples
     --------
@@ -161,6 +181,15 @@ def log_e_value_above(counts: PairedCounts, limit: float) -> float:
 
 def log_e_values(only_first: IntArray, only_second: IntArray, questions: int, limit: float) -> FloatArray:
     """`log_e_value_above` for arrays of discordant counts of shape (K,), at one number of questions.
+
+    Raises
+    ------
+    ValueError
+        When the limit is not strictly between -1 and 1.
+
+    References
+    ----------
+    As `log_e_value_above`.
 
     Examples
     --------
@@ -186,31 +215,32 @@ def _mixture(questions: int) -> Rule:
     return Rule(np.concatenate([rule.points for rule in rules]), np.concatenate([rule.weights for rule in rules]))
 
 
-def passing(only_first: IntArray, only_second: IntArray, questions: int, limit: float, *, alpha: float, method: Method) -> NDArray[np.bool_]:
+def passing(only_first: IntArray, only_second: IntArray, questions: int, test: LimitTest) -> NDArray[np.bool_]:
     """Whether each table passes `above`, for arrays of discordant counts of shape (K,), at one number of questions.
+
+    References
+    ----------
+    As `above`.
 
     Examples
     --------
-    >>> passing(np.array([182, 0]), np.array([219, 0]), 2000, -0.05, alpha=0.025, method="score")
+    >>> passing(np.array([182, 0]), np.array([219, 0]), 2000, LimitTest(-0.05))
     array([ True,  True])
     """
-    if method == "e_value":
-        return np.asarray(log_e_values(only_first, only_second, questions, limit) >= -math.log(alpha))
-    if method == "exact" and not limit:
-        return np.asarray(cumulative(only_second, only_first + only_second, 0.5) < alpha)
-    if method == "exact":
+    if test.method == "e_value":
+        return np.asarray(log_e_values(only_first, only_second, questions, test.limit) >= -math.log(test.alpha))
+    if test.method == "exact" and not test.limit:
+        return np.asarray(cumulative(only_second, only_first + only_second, 0.5) < test.alpha)
+    if test.method == "exact":
         tables = (PairedCounts(questions - int(b) - int(c), int(b), int(c), 0) for b, c in zip(only_first, only_second, strict=True))
-        return np.array([fay_lumbard_p(table, limit) < alpha for table in tables], dtype=np.bool_)
-    return np.asarray(log_ndtr(-_tango_statistics(only_first, only_second, questions, limit)) < math.log(alpha))
+        return np.array([fay_lumbard_p(table, test.limit) < test.alpha for table in tables], dtype=np.bool_)
+    return np.asarray(log_ndtr(-_tango_statistics(only_first, only_second, questions, test.limit)) < math.log(test.alpha))
 
 
 def _tango_statistics(only_first: IntArray, only_second: IntArray, questions: int, limit: float) -> FloatArray:
     """`tango_statistic` of many tables; see there for the formula and its source."""
     first, second = only_first / questions, only_second / questions
-    linear = (2.0 - first + second) * limit - first - second
-    constant = -second * limit * (1.0 - limit)
-    root = np.sqrt(np.maximum(linear * linear - 8.0 * constant, 0.0))
-    share = np.where(linear <= 0.0, (root - linear) / 4.0, -2.0 * constant / np.where(linear <= 0.0, 1.0, root + linear))
+    share = restricted_shares(first, second, limit).share
     variance = np.maximum(questions * (2.0 * share + limit * (1.0 - limit)), 0.0)
     excess = only_first - only_second - questions * limit
     return np.asarray(np.where(excess == 0.0, 0.0, excess / np.sqrt(np.maximum(variance, sys.float_info.min))))

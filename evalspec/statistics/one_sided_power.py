@@ -14,70 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from evalspec.statistics.arguments import FloatArray, IntArray, bisect, require_count, require_fraction, require_one_sided
+from evalspec.statistics.arguments import FloatArray, IntArray, bisect, require_count, require_fraction
 from evalspec.statistics.binomials import cumulative, masses
-from evalspec.statistics.differences import restricted_only_second
-from evalspec.statistics.one_sided import Method, passing
+from evalspec.statistics.one_sided import LimitTest, passing
 from evalspec.statistics.paired_power import MOST_QUESTIONS, DetectableDifference, QuestionsNeeded
 from evalspec.statistics.rejections import likely_discordant
-from evalspec.statistics.sample_sizes import require_setting
+from evalspec.statistics.sample_sizes import nam_questions, require_setting
 
 CHECKED_AFTER = 8
 """After the first number of questions that reaches the power, so many more are looked at for a drop below it."""
-
-
-@dataclass(frozen=True, slots=True)
-class LimitTest:
-    """A one-sided test of a paired difference against a limit, as it will be run at one look.
-
-    With ``both`` the difference must also lie below the opposite of a negative limit: two one-sided tests, for equivalence.
-    """
-
-    limit: float
-    alpha: float = 0.025
-    method: Method = "score"
-    both: bool = False
-
-    def __post_init__(self) -> None:
-        require_one_sided(self.alpha)
-        if not -1.0 < self.limit < 1.0:
-            raise ValueError(f"limit must lie strictly between -1 and 1; got {self.limit!r}")
-        if self.both and self.limit >= 0.0:
-            raise ValueError(f"a difference between two limits needs a negative lower one; got {self.limit!r}")
-
-    def table(self, questions: int, discordance: float) -> LimitTable:
-        """Tabulate the test at every number of discordant questions that is likely enough to matter."""
-        first, last = likely_discordant(require_count("questions", questions, minimum=1), discordance)
-        m = np.arange(first, last + 1, dtype=np.int64)
-        wins = self._wins_one_by_one(questions, m) if self.method == "exact" and self.limit else self._wins_by_halving(questions, m)
-        return LimitTable(m, wins, masses(m, questions, discordance), discordance, self.both)
-
-    def _passes(self, questions: int, wins: IntArray, discordant: IntArray) -> NDArray[np.bool_]:
-        return passing(wins, discordant - wins, questions, self.limit, alpha=self.alpha, method=self.method)
-
-    def _wins_by_halving(self, questions: int, discordant: IntArray) -> IntArray:
-        """Halve at every eighth number first: one more discordant question asks for at most one more win, which brackets those between."""
-        anchors = self._halved(questions, discordant[::8], np.full(discordant[::8].shape, -1, dtype=np.int64), discordant[::8] + 1)
-        before, beyond = np.repeat(anchors, 8)[: discordant.size], np.arange(discordant.size) % 8
-        return self._halved(questions, discordant, before - 1, before + beyond)
-
-    def _halved(self, questions: int, discordant: IntArray, low: IntArray, high: IntArray) -> IntArray:
-        """Close in on the fewest wins that pass, from a number that fails and one that passes or exceeds all."""
-        while np.any(high - low > 1):
-            middle = (low + high) // 2
-            # -1 wins, which only ever stand for "fewer than any", pass nothing.
-            passed = self._passes(questions, np.clip(middle, 0, discordant), discordant) & (middle >= 0)
-            low, high = np.where(passed | (middle > discordant), (low, middle), (middle, high))
-        return np.asarray(high)
-
-    def _wins_one_by_one(self, questions: int, discordant: IntArray) -> IntArray:
-        """Use that one more discordant question asks for at most one more win, where a single table is slow to test."""
-        wins = self._wins_by_halving(questions, discordant[:1])
-        for m in discordant[1:]:
-            same = wins[-1:]
-            enough = same[0] <= m and self._passes(questions, same, np.array([m]))[0]
-            wins = np.append(wins, same if enough else same + 1)
-        return wins
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +35,43 @@ class LimitTable:
     discordance: float
     both: bool
 
+    @classmethod
+    def of(cls, test: LimitTest, questions: int, discordance: float) -> LimitTable:
+        """Tabulate a test at every number of discordant questions that is likely enough to matter.
+
+        Raises
+        ------
+        ValueError
+            Without a question.
+
+        References
+        ----------
+        As `limit_power`.
+
+        Examples
+        --------
+        >>> table = LimitTable.of(LimitTest(0.0, method="exact"), 20, 0.5)
+        >>> dict(zip(table.discordant.tolist(), table.wins.tolist(), strict=True))[10]
+        9
+        """
+        first, last = likely_discordant(require_count("questions", questions, minimum=1), discordance)
+        m = np.arange(first, last + 1, dtype=np.int64)
+        one_by_one = test.method == "exact" and test.limit
+        wins = _wins_one_by_one(test, questions, m) if one_by_one else _wins_by_halving(test, questions, m)
+        return cls(m, wins, masses(m, questions, discordance), discordance, test.both)
+
     def power(self, difference: float) -> float:
-        """Probability of passing at this true difference."""
+        """Probability of passing at this true difference.
+
+        References
+        ----------
+        As `limit_power`.
+
+        Examples
+        --------
+        >>> round(LimitTable.of(LimitTest(-0.05), 644, 0.2).power(0.0), 3)
+        0.804
+        """
         losing = max(0.0, 0.5 * (1.0 - difference / self.discordance))
         # At most so many losses as leave the wins that are needed.
         spare = self.discordant - self.wins
@@ -100,6 +80,37 @@ class LimitTable:
             # Seen from the other model its wins must suffice too.
             passes = np.maximum(passes - _at_most(self.wins - 1, self.discordant, losing), 0.0)
         return min(1.0, float(self.weights @ passes))
+
+
+def _passes(test: LimitTest, questions: int, wins: IntArray, discordant: IntArray) -> NDArray[np.bool_]:
+    return passing(wins, discordant - wins, questions, test)
+
+
+def _wins_by_halving(test: LimitTest, questions: int, discordant: IntArray) -> IntArray:
+    """Halve at every eighth number first: one more discordant question asks for at most one more win, which brackets those between."""
+    anchors = _halved(test, questions, discordant[::8], np.full(discordant[::8].shape, -1, dtype=np.int64), discordant[::8] + 1)
+    before, beyond = np.repeat(anchors, 8)[: discordant.size], np.arange(discordant.size) % 8
+    return _halved(test, questions, discordant, before - 1, before + beyond)
+
+
+def _halved(test: LimitTest, questions: int, discordant: IntArray, low: IntArray, high: IntArray) -> IntArray:
+    """Close in on the fewest wins that pass, from a number that fails and one that passes or exceeds all."""
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        # -1 wins, which only ever stand for "fewer than any", pass nothing.
+        passed = _passes(test, questions, np.clip(middle, 0, discordant), discordant) & (middle >= 0)
+        low, high = np.where(passed | (middle > discordant), (low, middle), (middle, high))
+    return np.asarray(high)
+
+
+def _wins_one_by_one(test: LimitTest, questions: int, discordant: IntArray) -> IntArray:
+    """Use that one more discordant question asks for at most one more win, where a single table is slow to test."""
+    wins = _wins_by_halving(test, questions, discordant[:1])
+    for m in discordant[1:]:
+        same = wins[-1:]
+        enough = same[0] <= m and _passes(test, questions, same, np.array([m]))[0]
+        wins = np.append(wins, same if enough else same + 1)
+    return wins
 
 
 def _at_most(losses: IntArray, discordant: IntArray, losing: float) -> FloatArray:
@@ -133,7 +144,7 @@ def limit_power(questions: int, discordance: float, difference: float, test: Lim
     0.804
     """
     require_setting(discordance, difference)
-    return test.table(questions, discordance).power(difference)
+    return LimitTable.of(test, questions, discordance).power(difference)
 
 
 def limit_questions(discordance: float, difference: float, test: LimitTest, *, power: float = 0.8) -> QuestionsNeeded:
@@ -158,7 +169,7 @@ def limit_questions(discordance: float, difference: float, test: LimitTest, *, p
         between = f"between {test.limit:g} and {-test.limit:g}" if test.both else f"above {test.limit:g}"
         raise ValueError(f"no number of questions shows a difference of {difference:g} to lie {between}")
     # With two limits, half of the failures are on each side where the truth lies midway.
-    start = _nam_questions(discordance, -abs(difference) if test.both else difference, test, require_fraction("power", power))
+    start = nam_questions(discordance, -abs(difference) if test.both else difference, test.limit, power=power, alpha=test.alpha)
     if start > MOST_QUESTIONS:
         raise ValueError(f"a true difference of {difference:g} would need about {start:.3g} questions to clear {test.limit:g}")
 
@@ -189,7 +200,7 @@ def limit_detectable(questions: int, discordance: float, test: LimitTest, *, pow
     -0.00026
     """
     require_setting(discordance, 0.0)
-    table = test.table(questions, discordance)
+    table = LimitTable.of(test, questions, discordance)
     most = table.power(discordance)
     if most < require_fraction("power", power):
         reason = (
@@ -201,13 +212,6 @@ def limit_detectable(questions: int, discordance: float, test: LimitTest, *, pow
     # Half a step above the crossing, so that the power is reached and not only approached.
     found = bisect(lambda difference: table.power(difference) - power, low, discordance, tolerance=1e-9) + 1e-9
     return DetectableDifference(min(found, discordance), table.power(min(found, discordance)))
-
-
-def _nam_questions(discordance: float, difference: float, test: LimitTest, power: float) -> float:
-    only_first, only_second = (discordance + difference) / 2.0, (discordance - difference) / 2.0
-    null_variance = 2.0 * restricted_only_second(only_first, only_second, test.limit) + test.limit * (1.0 - test.limit)
-    root = -ndtri(test.alpha) * math.sqrt(max(null_variance, 0.0)) + ndtri(power) * math.sqrt(max(discordance - difference * difference, 0.0))
-    return float((root / (difference - test.limit)) ** 2)
 
 
 def _first_reaching(power_at: Callable[[int], float], wanted: float, start: int) -> int:

@@ -12,14 +12,13 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, stdtr
 
 from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_z
 from evalspec.statistics.designs import Design, DesignMean, about_spread, design_mean, level_of
 from evalspec.statistics.differences import PairedCounts, tango
 from evalspec.statistics.groups import group
-from evalspec.statistics.mcnemar import SMALLEST_P
 from evalspec.statistics.means import paired_mean
+from evalspec.statistics.p_values import normal_p, student_p
 from evalspec.statistics.permutations import sign_flip, sign_flip_exact
 from evalspec.statistics.proportions import Interval
 
@@ -87,33 +86,39 @@ def design_difference(
     paired, moments = paired_mean(a, b), design_mean(a - b, design)
     if moments.standard_error == 0.0 and moments.mean != 0.0:
         raise ValueError(f"all {a.size} differences lead to one value without any spread, so nothing measures how sure it is")
-    p_value, p_error, test = _p_value(a - b, design, moments, draws, rng)
+    tested = _tested(a - b, design, moments, draws, rng)
     return DesignDifference(
         difference=moments.mean,
         interval=moments.interval(level, smallest=-1.0),
         standard_error=moments.standard_error or None,
         correlation=paired.correlation,
-        p_value=p_value,
-        p_error=p_error,
-        test=test,
+        p_value=tested.p_value,
+        p_error=tested.p_error,
+        test=tested.test,
         clusters=moments.clusters,
         caution=about_spread(moments),
     )
 
 
-def _p_value(
-    differences: FloatArray, design: Design, moments: DesignMean, draws: int, rng: np.random.Generator
-) -> tuple[float, float | None, DifferenceTest]:
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """A p-value, its Monte Carlo standard error, and the test that it is of."""
+
+    p_value: float
+    p_error: float | None
+    test: DifferenceTest
+
+
+def _tested(differences: FloatArray, design: Design, moments: DesignMean, draws: int, rng: np.random.Generator) -> _Tested:
     if design.clusters is not None and not design.by_cluster and (moments.clusters or 0) < ENOUGH_CLUSTERS:
         # By name, so that the order of questions cannot move the draws.
         totals = _cluster_totals(differences, design.clusters)
         if np.count_nonzero(totals) <= MOST_FLIPPED_EXACTLY:
-            return sign_flip_exact(totals), None, "cluster_sign_flip"
+            return _Tested(sign_flip_exact(totals), None, "cluster_sign_flip")
         flipped = sign_flip(totals, draws=draws, rng=rng)
-        return flipped.p_value, flipped.standard_error, "cluster_sign_flip"
+        return _Tested(flipped.p_value, flipped.standard_error, "cluster_sign_flip")
     statistic = abs(moments.mean) / moments.standard_error if moments.standard_error > 0.0 else 0.0
-    p_value = 2.0 * float(stdtr(moments.degrees_of_freedom, -statistic))
-    return min(1.0, max(p_value, SMALLEST_P)), None, moments.method
+    return _Tested(student_p(statistic, moments.degrees_of_freedom), None, moments.method)
 
 
 def _cluster_totals(differences: FloatArray, clusters: NDArray[np.str_]) -> FloatArray:
@@ -162,7 +167,7 @@ def pool_difference(counts: PairedCounts, asked: float, *, level: float = 0.95) 
         interval=tango(counts, level=level_of(two_sided_z(level) * shrink)),
         standard_error=math.sqrt(max(spread, 0.0)) * shrink or None,
         correlation=None,
-        p_value=min(1.0, max(2.0 * float(ndtr(-statistic)), SMALLEST_P)),
+        p_value=normal_p(statistic),
         p_error=None,
         test="score",
         clusters=None,

@@ -97,6 +97,15 @@ def exact_power(questions: int, discordance: float, difference: float, *, alpha:
 def exact_power_favoured(questions: int, discordance: float, difference: float, *, alpha: float = 0.05, test: Variant = "exact") -> float:
     """As `exact_power`, but counting only the rejections that favour the model which is truly better.
 
+    Raises
+    ------
+    ValueError
+        As `exact_power`.
+
+    References
+    ----------
+    As `exact_power`.
+
     Examples
     --------
     >>> round(exact_power_favoured(100, 0.8, 0.2), 5)

@@ -1,6 +1,8 @@
 """How often would chance alone, by flipping signs or reshuffling, give a difference as large as the one seen?
 
 A p-value by random draws counts the data themselves as one draw, so it is never 0; it counts ties with the data as "as large".
+
+Null hypothesis: as each function names it; nothing is assumed about the shape of scores beyond it.
 """
 
 from __future__ import annotations
@@ -144,7 +146,7 @@ def reshuffle_groups(values: ArrayLike, labels: Iterable[Hashable], *, draws: in
 
     References
     ----------
-    Good (2005), Permutation, Parametric and Bootstrap Tests of Hypotheses, 3rd ed., chapter 7. Phipson and Smyth (2010),
+    Good (2005), Permutation, Parametric and Bootstrap Tests of Hypotheses, 3rd ed. Phipson and Smyth (2010),
     doi:10.2202/1544-6115.1585.
 
     Examples

@@ -1,6 +1,8 @@
 """What can a paired test show that will be run once the answers are there: with which power, from how many questions, from which difference?
 
 One face for McNemar's tests, which decide whether two models differ, and for one-sided tests against a limit.
+
+Model: as `evalspec.statistics.paired_power`.
 """
 
 from __future__ import annotations
@@ -9,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from evalspec.statistics.mcnemar import Variant
-from evalspec.statistics.one_sided import Method
-from evalspec.statistics.one_sided_power import LimitTest, limit_detectable, limit_power, limit_questions
+from evalspec.statistics.one_sided import LimitTest, Method
+from evalspec.statistics.one_sided_power import limit_detectable, limit_power, limit_questions
 from evalspec.statistics.paired_power import DetectableDifference, QuestionsNeeded, detectable_difference, exact_power_favoured, questions_needed
 
 TestName = Literal["exact", "mid_p", "score", "fay_lumbard", "e_value"]
@@ -45,6 +47,10 @@ class PlannedTest:
         ValueError
             For an impossible combination.
 
+        References
+        ----------
+        As `exact_power_favoured` and `limit_power`.
+
         Examples
         --------
         >>> round(PlannedTest("exact", 0.025).power(200, 0.2, 0.05), 4)
@@ -66,6 +72,10 @@ class PlannedTest:
         ValueError
             When no number of questions does, or too many are needed.
 
+        References
+        ----------
+        As `questions_needed` and `limit_questions`.
+
         Examples
         --------
         >>> PlannedTest("mid_p", 0.025).questions(0.2, 0.05).questions
@@ -84,6 +94,10 @@ class PlannedTest:
         ------
         ValueError
             For impossible arguments, and with two limits, where there is no smallest one.
+
+        References
+        ----------
+        As `detectable_difference` and `limit_detectable`.
 
         Examples
         --------

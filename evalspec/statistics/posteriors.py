@@ -1,6 +1,6 @@
 """How probable is it, after the scores, that one model is better than the other?
 
-These are Bayesian statements: they hold under the stated prior, and are no p-values.
+These are Bayesian statements: they hold under the stated prior, and are no p-values. Assumption: questions are independent draws.
 """
 
 from __future__ import annotations

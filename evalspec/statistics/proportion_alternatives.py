@@ -155,6 +155,15 @@ def upper_bound(successes: int, trials: int, *, level: float = 0.95) -> float:
 def lower_bound(successes: int, trials: int, *, level: float = 0.95) -> float:
     """One-sided exact lower bound of a proportion. See `upper_bound`.
 
+    Raises
+    ------
+    ValueError
+        For impossible counts or level.
+
+    References
+    ----------
+    As `upper_bound`.
+
     Examples
     --------
     >>> round(lower_bound(300, 300), 4)

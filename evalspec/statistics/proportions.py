@@ -14,7 +14,8 @@ from scipy.special import betainccinv, betaincinv
 
 from evalspec.statistics.arguments import FloatArray, IntArray, require_count, require_counts, require_fraction, two_sided_t, two_sided_z
 
-Limits = Literal["wilson", "clopper_pearson", "jeffreys"]
+ProportionMethod = Literal["wilson", "clopper_pearson", "jeffreys"]
+"""Which interval of a proportion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,15 @@ def wilson(successes: int, trials: int, *, level: float = 0.95) -> Interval:
 def wilson_many(successes: ArrayLike, trials: ArrayLike, *, level: float = 0.95) -> Intervals:
     """Wilson's interval for arrays of counts, which broadcast together. See `wilson`.
 
+    Raises
+    ------
+    ValueError
+        For impossible counts or level.
+
+    References
+    ----------
+    As `wilson`.
+
     Examples
     --------
     >>> wilson_many([0, 10], 10).high.round(4)
@@ -83,6 +93,10 @@ def wilson_many(successes: ArrayLike, trials: ArrayLike, *, level: float = 0.95)
 
 def score_limits(proportion: FloatArray, trials: FloatArray, critical: float) -> Intervals:
     """Wilson's formula for a proportion on a possibly fractional (effective) number of trials and any critical value.
+
+    References
+    ----------
+    As `wilson`; on effective numbers as `effective_limits`.
 
     Examples
     --------
@@ -133,6 +147,15 @@ def clopper_pearson(successes: int, trials: int, *, level: float = 0.95) -> Inte
 def clopper_pearson_many(successes: ArrayLike, trials: ArrayLike, *, level: float = 0.95) -> Intervals:
     """Clopper and Pearson's interval for arrays of counts, which broadcast together. See `clopper_pearson`.
 
+    Raises
+    ------
+    ValueError
+        For impossible counts or level.
+
+    References
+    ----------
+    As `clopper_pearson`.
+
     Examples
     --------
     >>> clopper_pearson_many([0, 10], 10).high.round(4)
@@ -151,6 +174,8 @@ def clopper_pearson_many(successes: ArrayLike, trials: ArrayLike, *, level: floa
 
 def jeffreys(successes: int, trials: int, *, level: float = 0.95) -> Interval:
     """Jeffreys' interval: equal-tailed Beta(successes + 1/2, failures + 1/2) quantiles, closed at 0 and 1.
+
+    It assumes the prior Beta(1/2, 1/2).
 
     Parameters
     ----------
@@ -171,7 +196,7 @@ def jeffreys(successes: int, trials: int, *, level: float = 0.95) -> Interval:
 
     References
     ----------
-    Brown, Cai and DasGupta (2001), Stat. Sci. 16, 101-133, doi:10.1214/ss/1009213286. Assumes the prior Beta(1/2, 1/2).
+    Brown, Cai and DasGupta (2001), Stat. Sci. 16, 101-133, doi:10.1214/ss/1009213286.
 
     Examples
     --------
@@ -187,7 +212,7 @@ def jeffreys(successes: int, trials: int, *, level: float = 0.95) -> Interval:
 
 
 def effective_limits(
-    proportion: float, effective_n: float, *, limits: Limits = "wilson", level: float = 0.95, degrees_of_freedom: float | None = None
+    proportion: float, effective_n: float, *, method: ProportionMethod = "wilson", level: float = 0.95, degrees_of_freedom: float | None = None
 ) -> Interval:
     """Limits of a proportion that is as precise as one of ``effective_n`` independent trials.
 
@@ -197,7 +222,7 @@ def effective_limits(
         The estimate, in [0, 1].
     effective_n
         Positive, not necessarily whole.
-    limits
+    method
         Whose formula is used on the effective number.
     level
         Two-sided confidence level, in (0, 1).
@@ -215,7 +240,7 @@ def effective_limits(
 
     Examples
     --------
-    >>> interval = effective_limits(0.9, 40.0, limits="clopper_pearson")
+    >>> interval = effective_limits(0.9, 40.0, method="clopper_pearson")
     >>> round(interval.low, 4), round(interval.high, 4)
     (0.7634, 0.9721)
     """
@@ -223,11 +248,11 @@ def effective_limits(
         raise ValueError(f"needs a proportion in [0, 1] and a positive effective number; got {proportion!r} and {effective_n!r}")
     z = two_sided_z(level)
     n = effective_n if degrees_of_freedom is None else effective_n * (z / two_sided_t(level, degrees_of_freedom)) ** 2
-    if limits == "wilson":
+    if method == "wilson":
         found = score_limits(np.array([proportion]), np.array([n]), z)
         low, high = float(found.low[0]), float(found.high[0])
     else:
-        added, tail = 0.5 if limits == "jeffreys" else 0.0, (1.0 - level) / 2.0
+        added, tail = 0.5 if method == "jeffreys" else 0.0, (1.0 - level) / 2.0
         right, wrong = proportion * n, (1.0 - proportion) * n
         low = float(betaincinv(right + added, wrong + 1.0 - added, tail)) if right > 0.0 else 0.0
         high = float(betainccinv(right + 1.0 - added, wrong + added, tail)) if wrong > 0.0 else 1.0

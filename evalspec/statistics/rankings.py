@@ -44,7 +44,13 @@ class RedrawnRanking:
     draws: int
 
     def standard_error(self, frequency: float) -> float:
-        """Monte Carlo standard error of a frequency from these draws."""
+        """Monte Carlo standard error of a frequency from these draws.
+
+        Examples
+        --------
+        >>> RedrawnRanking((0.5, 0.5), 0.5, 10_000).standard_error(0.5)
+        0.005
+        """
         return math.sqrt(frequency * (1.0 - frequency) / self.draws)
 
 
@@ -71,6 +77,15 @@ def monte_carlo_interval(frequency: float, draws: int, *, level: float = 0.95) -
     """Wilson's interval for what a frequency would be with draws without end; honest at 0 and 1 too.
 
     Shared ties only make a frequency more precise than this.
+
+    Raises
+    ------
+    ValueError
+        For a frequency outside [0, 1], or without a draw.
+
+    References
+    ----------
+    Wilson (1927), J. Am. Stat. Assoc. 22, 209-212, doi:10.1080/01621459.1927.10502953.
 
     Examples
     --------

@@ -105,6 +105,10 @@ def redrawn_totals(responses: ResponsePatterns, plans: Sequence[RedrawPlan], rng
     ValueError
         When there are not that many questions to draw without replacement, or too few for one of each stratum.
 
+    References
+    ----------
+    As `draw_with_replacement` and `draw_without_replacement`.
+
     Examples
     --------
     >>> twins = ResponsePatterns.from_scores([[1, 0, 1], [0, 0, 0]])
@@ -128,6 +132,10 @@ def redrawn_totals(responses: ResponsePatterns, plans: Sequence[RedrawPlan], rng
 
 def halved_totals(responses: ResponsePatterns, draws: int, rng: np.random.Generator) -> Iterator[tuple[RedrawnTotals, RedrawnTotals]]:
     """Yield the totals of both halves in batches that together are all splits; a stratum of odd size gives the second half one more.
+
+    References
+    ----------
+    As `draw_without_replacement`.
 
     Examples
     --------

@@ -2,6 +2,8 @@
 
 Closed forms for two models; `evalspec.statistics.rankings` simulates more. Only the paired counts matter: the leader leads a
 sample in which it wins more discordant questions; an even split counts one half.
+
+Assumption: questions are independent draws, each sample of the size named equally likely.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def ahead_with_replacement(counts: PairedCounts, questions: int) -> float:
 
     References
     ----------
-    Bickel, Gotze and van Zwet (1997), Stat. Sinica 7, 1-31 (drawing fewer than there are).
+    Bickel, Götze and van Zwet (1997), Stat. Sinica 7, 1-31 (drawing fewer than there are).
 
     Examples
     --------
@@ -126,7 +128,7 @@ def ahead_approximately(counts: PairedCounts, questions: int) -> float:
 
     References
     ----------
-    Bickel, Gotze and van Zwet (1997), as `ahead_with_replacement`.
+    Bickel, Götze and van Zwet (1997), as `ahead_with_replacement`.
 
     Examples
     --------

@@ -31,7 +31,22 @@ class Rejections:
 
     @classmethod
     def around(cls, questions: int, discordance: float, alpha: float, test: Variant) -> Rejections:
-        """Tabulate the test at every number of discordant questions that is likely enough to matter."""
+        """Tabulate the test at every number of discordant questions that is likely enough to matter.
+
+        Raises
+        ------
+        ValueError
+            When alpha is not strictly between 0 and 1.
+
+        References
+        ----------
+        Duffy (1984), Biometrics 40, 1005-1015, doi:10.2307/2531151.
+
+        Examples
+        --------
+        >>> Rejections.around(20, 0.5, 0.05, "exact").limits.tolist()[:4]
+        [0, 0, 0, 1]
+        """
         first, last = likely_discordant(questions, discordance)
         m = np.arange(first, last + 1, dtype=np.int64)
         limits = rejection_limits(m, require_fraction("alpha", alpha), test)
@@ -40,7 +55,17 @@ class Rejections:
         return cls(questions, m[used], weights, limits[used])
 
     def power(self, discordance: float, difference: float, *, directions: Directions = "both") -> float:
-        """Probability of rejecting, in both directions or only in favour of the better model."""
+        """Probability of rejecting, in both directions or only in favour of the better model.
+
+        References
+        ----------
+        As `Rejections.around`.
+
+        Examples
+        --------
+        >>> round(Rejections.around(200, 0.2, 0.05, "exact").power(0.2, 0.05), 4)
+        0.2984
+        """
         share = min(1.0, 0.5 * (1.0 + abs(difference) / discordance))
         return min(1.0, float(self.weights @ _rejected(self.discordant, self.limits, share, directions)))
 
@@ -56,6 +81,10 @@ class PowerCurve:
 
     def at(self, questions: IntArray) -> FloatArray:
         """Power at each of these neighbouring numbers of questions, which share one table of the discordant numbers that matter.
+
+        References
+        ----------
+        As `Rejections.around`.
 
         Examples
         --------
@@ -107,6 +136,10 @@ def _mass_table(questions: IntArray, discordant: IntArray, discordance: float) -
 
 def rejection_limits(discordant: IntArray, alpha: float, test: Variant) -> IntArray:
     """Largest number of wins of the losing model at which the two-sided test still rejects; -1 where it never does.
+
+    References
+    ----------
+    As `mcnemar_p`.
 
     Examples
     --------

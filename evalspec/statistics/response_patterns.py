@@ -62,7 +62,7 @@ class ResponsePatterns:
         if values.min() < 0.0 or values.max() > 1.0:
             raise ValueError(f"scores must lie in [0, 1]; got {values.min()} to {values.max()}")
         places = np.zeros(values.shape[1], dtype=np.int64) if strata is None else np.unique(np.asarray(strata), return_inverse=True)[1]
-        denominator = _denominator(values)
+        denominator = denominator_of(values)
         # Model by model: whole copies of a large matrix of scores would be the most memory that redraws need.
         marked = np.empty((values.shape[1], values.shape[0] + 1), dtype=np.int64)
         marked[:, 0] = places
@@ -119,8 +119,14 @@ def _codes(rows: IntArray) -> IntArray:
     return np.stack([rows[:, block] @ np.append(np.cumprod(radix[block][:0:-1])[::-1], 1) for block in blocks])
 
 
-def _denominator(scores: FloatArray) -> int:
-    """Find the smallest whole number that makes every score whole."""
+def denominator_of(scores: FloatArray) -> int:
+    """Find the smallest whole number that makes every score whole, at most `FINEST`.
+
+    Examples
+    --------
+    >>> denominator_of(np.array([0.5, 0.75, 1.0]))
+    4
+    """
     if np.all((scores == 0.0) | (scores == 1.0)):
         return 1
     values = np.unique(scores)

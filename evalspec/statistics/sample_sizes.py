@@ -1,6 +1,7 @@
 """How many questions does a comparison need, by the closed formulas in use?
 
-They plan asymptotic tests. `evalspec.statistics.paired_power` plans the exact and mid-p tests without approximation.
+Model: questions are independent, and the test statistic is nearly normal. `evalspec.statistics.paired_power` plans the exact and mid-p
+tests without approximation.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 
 from scipy.special import ndtr, ndtri
 
-from evalspec.statistics.arguments import require_count, require_fraction
+from evalspec.statistics.arguments import require_count, require_fraction, require_one_sided
+from evalspec.statistics.restricted_shares import restricted_only_second
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,18 @@ class Quantiles:
 
     @classmethod
     def of(cls, alpha: float, power: float) -> Quantiles:
-        """Quantiles of a two-sided level and a power."""
+        """Quantiles of a two-sided level and a power.
+
+        Raises
+        ------
+        ValueError
+            When one of them is not strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> round(Quantiles.of(0.05, 0.8).alpha, 4), round(Quantiles.of(0.05, 0.8).power, 4)
+        (1.96, 0.8416)
+        """
         return cls(float(-ndtri(require_fraction("alpha", alpha) / 2.0)), float(ndtri(require_fraction("power", power))))
 
 
@@ -40,7 +53,7 @@ def simple_questions(discordance: float, difference: float, *, quantiles: Quanti
 
     References
     ----------
-    Connor (1987), Biometrics 43, 207-211, of which this is the limit for a small difference.
+    Connor (1987), Biometrics 43, 207-211, doi:10.2307/2531961, of which this is the limit for a small difference.
 
     Examples
     --------
@@ -125,6 +138,45 @@ def miettinen_questions(discordance: float, difference: float, *, power: float =
     z = Quantiles.of(alpha, power)
     q, square = discordance, difference**2
     return (z.alpha * q + z.power * math.sqrt(q * q - square * (3.0 + q) / 4.0)) ** 2 / (q * square)
+
+
+def nam_questions(discordance: float, difference: float, limit: float, *, power: float = 0.8, alpha: float = 0.025) -> float:
+    """Number of paired questions at which a score test shows the difference above ``limit`` with this probability, not rounded.
+
+    Parameters
+    ----------
+    discordance, difference
+        Expected share of discordant questions, and true difference, first minus second, above the limit.
+    limit
+        In (-1, 1): -margin for non-inferiority, 0 for superiority.
+    power, alpha
+        Probability wanted, and the one-sided level.
+
+    Raises
+    ------
+    ValueError
+        When the true difference is not above the limit, or an argument is impossible.
+
+    References
+    ----------
+    Nam (1997), Biometrics 53, 1422-1430, doi:10.2307/2533508. Tango (1998), Stat. Med. 17, 891-908.
+
+    Examples
+    --------
+    >>> math.ceil(nam_questions(0.2, 0.0, -0.05))
+    644
+    """
+    require_setting(discordance, difference)
+    if not -1.0 < limit < difference:
+        raise ValueError(f"limit must lie between -1 and the true difference ({difference:g}); got {limit!r}")
+    only_first, only_second = (discordance + difference) / 2.0, (discordance - difference) / 2.0
+    null_variance = 2.0 * restricted_only_second(only_first, only_second, limit) + limit * (1.0 - limit)
+    variance = discordance - difference * difference
+    # Rounding can leave a variance of 0 a little below it.
+    root = -ndtri(require_one_sided(alpha)) * math.sqrt(max(null_variance, 0.0)) + ndtri(require_fraction("power", power)) * math.sqrt(
+        max(variance, 0.0)
+    )
+    return float((root / (difference - limit)) ** 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,7 @@ def log_e_value(counts: PairedCounts) -> float:
 
     References
     ----------
-    Grunwald, de Heide and Koolen (2024), J. R. Stat. Soc. B 86, 1091-1128, doi:10.1093/jrsssb/qkae011, arXiv:1906.07801.
+    Grünwald, de Heide and Koolen (2024), J. R. Stat. Soc. B 86, 1091-1128, doi:10.1093/jrsssb/qkae011, arXiv:1906.07801.
 
     Examples
     --------
@@ -221,6 +221,10 @@ def log_e_value(counts: PairedCounts) -> float:
 
 def e_value(counts: PairedCounts) -> float:
     """The e-value itself, held at the largest double where it is larger. See `log_e_value`.
+
+    References
+    ----------
+    As `log_e_value`.
 
     Examples
     --------

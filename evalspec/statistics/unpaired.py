@@ -10,12 +10,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from evalspec.statistics.arguments import bisect, require_count, two_sided_z
 from evalspec.statistics.binomials import log_choose
 from evalspec.statistics.differences import EDGE
-from evalspec.statistics.mcnemar import SMALLEST_P
+from evalspec.statistics.p_values import held, normal_p
 from evalspec.statistics.proportions import Interval, wilson
 
 
@@ -70,7 +69,7 @@ def two_sample_z(samples: TwoSamples) -> ZTest:
     pooled = (samples.first_successes + samples.second_successes) / (n1 + n2)
     variance = pooled * (1.0 - pooled) * (1.0 / n1 + 1.0 / n2)
     statistic = (samples.first - samples.second) / math.sqrt(variance) if variance > 0.0 else 0.0
-    return ZTest(statistic, min(1.0, 2.0 * float(ndtr(-abs(statistic)))))
+    return ZTest(statistic, normal_p(statistic))
 
 
 def fisher_exact(samples: TwoSamples) -> float:
@@ -93,7 +92,7 @@ def fisher_exact(samples: TwoSamples) -> float:
     logs = log_choose(n1, possible) + log_choose(n2, total - possible) - log_choose(n1 + n2, total)
     observed = logs[samples.first_successes - possible[0]]
     # Equal probabilities may differ by rounding only; R allows the same.
-    return float(min(1.0, max(np.exp(logs[logs <= observed + 1e-7]).sum(), SMALLEST_P)))
+    return held(float(np.exp(logs[logs <= observed + 1e-7]).sum()))
 
 
 def newcombe_independent(samples: TwoSamples, *, level: float = 0.95) -> Interval:

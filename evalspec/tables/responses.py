@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
 from evalspec.artifacts.protocol import Pool, Protocol
-from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses
-from evalspec.artifacts.study import MissingRule, SampleMethod
-from evalspec.tables.parquet import table_from_bytes, table_to_bytes
+from evalspec.artifacts.responses import AnswerTokens, BenchmarkResponses, Origin, Reason, Responses
+from evalspec.artifacts.samples import SampleMethod
+from evalspec.artifacts.study import MissingRule
+from evalspec.tables.parquet import MOST_BYTES, table_from_bytes, table_to_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +38,7 @@ class BenchmarkShape(Artifact):
     flagged: bool = False
     sample: SampleMethod = "all"
     pool: Pool | None = None
+    distribution: int | None = None
 
 
 class ResponsesHeader(Artifact):
@@ -52,12 +54,14 @@ def withheld(responses: Responses, protocol: Protocol) -> Responses:
     """Return the responses without what would disclose more of a benchmark's questions than it allows.
 
     Where nothing is disclosed, choices and log-probabilities go, and how often each letter was chosen: beside the scores they tell the key.
-    Where texts are not disclosed, the first token ids go: they spell the beginning of a question.
+    Where texts are not disclosed, the first token ids go, which spell the beginning of a question, and answer distributions, which spell answers.
     """
     hidden = {benchmark.id for benchmark in protocol.benchmarks if benchmark.disclosure == "none"}
     wordless = {benchmark.id for benchmark in protocol.benchmarks if benchmark.disclosure != "full"}
 
     def reduced(entry: BenchmarkResponses) -> BenchmarkResponses:
+        if entry.benchmark in wordless:
+            entry = replace(entry, distributions=None)
         return replace(entry, choices=np.full_like(entry.choices, -1), logprobs=None) if entry.benchmark in hidden else entry
 
     def silent(origin: Origin) -> Origin:
@@ -105,6 +109,7 @@ def _shape(entry: BenchmarkResponses) -> BenchmarkShape:
         flagged=bool(entry.flags),
         sample=entry.sample,
         pool=entry.pool,
+        distribution=None if entry.distributions is None else entry.distributions.tokens.shape[2],
     )
 
 
@@ -126,6 +131,8 @@ def _table(entry: BenchmarkResponses) -> pa.Table:
         pa.array(_spread(entry.weights, entry), pa.float64()),
         pa.array(_spread(np.array(entry.clusters, dtype=object), entry), pa.string()) if entry.clusters else pa.nulls(rows, pa.string()),
         _flag_lists(entry),
+        _list_column(entry, None if entry.distributions is None else entry.distributions.tokens, pa.int32()),
+        _list_column(entry, None if entry.distributions is None else entry.distributions.probabilities, pa.float64()),
     ]
     return pa.Table.from_arrays(arrays, schema=_schema())
 
@@ -145,6 +152,8 @@ def _schema() -> pa.Schema:
             pa.field("weight", pa.float64(), nullable=False),
             pa.field("cluster", pa.string()),
             pa.field("flags", pa.list_(pa.string())),
+            pa.field("answer_tokens", pa.list_(pa.int32())),
+            pa.field("answer_probabilities", pa.list_(pa.float64())),
         ]
     )
 
@@ -178,6 +187,18 @@ def _logprob_lists(entry: BenchmarkResponses) -> pa.Array:
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     values = pa.array(rows[kept], pa.float64(), from_pandas=True)
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=pa.array(lengths == 0))
+
+
+def _list_column(entry: BenchmarkResponses, values: Cells | None, kind: pa.DataType) -> pa.Array:
+    """Return a list for each row, without what is missing at its end (-1 or NaN); null where a row has nothing."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    if values is None:
+        return pa.nulls(entry.scores.size, pa.list_(kind))
+    rows = np.repeat(values.reshape(-1, values.shape[2]), entry.scores.shape[2], axis=0)
+    kept = rows >= 0  # NaN is not
+    offsets = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(rows[kept], kind), mask=pa.array(~kept.any(axis=1)))
 
 
 def _flag_lists(entry: BenchmarkResponses) -> pa.Array:
@@ -218,6 +239,7 @@ def _benchmark(shape: BenchmarkShape, table: pa.Table) -> BenchmarkResponses:
         flags=_flags(table, first) if shape.flagged else (),
         sample=shape.sample,
         pool=shape.pool,
+        distributions=None if shape.distribution is None else _distributions(table, shape, shape.distribution),
     )
 
 
@@ -226,13 +248,25 @@ def _flags(table: pa.Table, first: slice) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(flags) for flags in lists.to_pylist())
 
 
+def _distributions(table: pa.Table, shape: BenchmarkShape, width: int) -> AnswerTokens:
+    tokens, probabilities = _padded(table, "answer_tokens", shape, width, -1), _padded(table, "answer_probabilities", shape, width, np.nan)
+    return AnswerTokens(tokens.astype(np.int32), probabilities)
+
+
 def _logprobs(table: pa.Table, shape: BenchmarkShape, width: int) -> NDArray[np.float64]:
+    return _padded(table, "logprobs", shape, width, np.nan)
+
+
+def _padded(table: pa.Table, column: str, shape: BenchmarkShape, width: int, missing: float) -> NDArray[np.float64]:
+    """Return a column of lists as an array (M, Q, width), filled up with `missing`; repeats of a question share its list."""
     import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
-    lists = table.column("logprobs")
+    lists = table.column(column)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     if np.any(lengths > width):
-        raise ValueError(f"benchmark '{shape.benchmark}' has more log-probabilities in a row than choices ({width})")
-    padded = np.full((len(lengths), width), np.nan)
+        raise ValueError(f"benchmark '{shape.benchmark}' has more entries of {column} in a row than its header says ({width})")
+    if len(lengths) * width * 8 > MOST_BYTES:
+        raise ValueError(f"benchmark '{shape.benchmark}' speaks of {width} {column} a row, which is more than is read")
+    padded = np.full((len(lengths), width), missing)
     padded[np.arange(width) < lengths[:, None]] = pc.list_flatten(lists).to_numpy()
     return padded[:: shape.repeats].reshape(len(shape.models), shape.questions, width)

@@ -12,14 +12,14 @@ from statsmodels.stats.multitest import multipletests
 from evalspec.analyses.mcnemar import (
     ANALYSIS,
     MOST_DRAWN,
-    McnemarOptions,
-    McnemarResult,
+    MOST_LISTED,
     _drawn,
     comparisons,
     compute,
     estimates,
     plot,
 )
+from evalspec.analyses.mcnemar_results import McnemarOptions, McnemarResult
 from evalspec.analyses.pairs import NO_COMMON, WEIGHTED
 from evalspec.artifacts.protocol import Pool
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
@@ -29,6 +29,8 @@ from evalspec.reporting.numbers import format_number
 from evalspec.statistics.clusters import clustered_interval
 from evalspec.statistics.multiplicity import bonferroni_critical_value
 from evalspec.testing import check_analysis, sample_responses
+
+from .tables import rendered
 
 RESPONSES = sample_responses(models=5, questions=200)
 
@@ -140,14 +142,52 @@ def test_a_large_family_has_one_forecast_and_a_figure_of_bounded_size() -> None:
     models = many.benchmarks[0].models
     assert [one.label for one in comparisons(McnemarOptions(kind="mcnemar", family="all_pairs"), models, 2)] == ["each of 120 pairs"]
     result = computed(many, family="all_pairs")
-    assert (len(result.rows), result.family_size) == (240, 240)
+    assert (len(result.rows), len(result.others), result.family_size) == (2 * MOST_LISTED, 2 * (120 - MOST_LISTED), 240)
     chart = Chart()
     plot(result, chart)
     drawn = chart.draw("wide").drawn
     assert len(drawn["rows"]) == MOST_DRAWN
     assert str(MOST_DRAWN) in drawn["caption"]
-    least = max(row.p_adjusted for row in _drawn(result.rows))
+    least = max(row.p_adjusted for row in _drawn(result))
     assert sum(row.p_adjusted < least for row in result.rows) <= MOST_DRAWN
+
+
+@pytest.mark.parametrize("options", [{}, {"test": "mid_p", "correction": "none"}])
+def test_comparisons_that_are_not_listed_keep_their_estimate_and_their_counts(options: dict[str, str]) -> None:
+    many = sample_responses(models=16, questions=40)
+    result = computed(many, family="all_pairs", **options)
+    for benchmark in ("first", "second"):
+        listed = [row.p(result.test) for row in result.rows if row.benchmark == benchmark]
+        others = [row for row in result.others if row.benchmark == benchmark]
+        assert max(listed) <= min(row.p_value for row in others)
+        for row in others[:3]:
+            alone = computed(many, family="named", pairs=((row.first, row.second),), **options).rows[0 if benchmark == "first" else 1]
+            assert row.p_value == alone.p(result.test)
+            for name in ("n", "both", "only_first", "only_second", "neither", "difference", "low", "high"):
+                assert getattr(row, name) == pytest.approx(getattr(alone, name), abs=1e-12)  # alone and together, sums round differently
+    found = estimates(result)
+    assert len(found) == result.family_size
+    assert [one.benchmark for one in found] == ["first"] * 120 + ["second"] * 120
+    assert len({(one.benchmark, *one.models) for one in found}) == 240
+
+
+def test_without_correction_no_p_value_is_called_adjusted() -> None:
+    result = computed(family="all_pairs", correction="none")
+    assert {row.p_adjusted for row in result.rows} == {None}
+    assert {one.p_adjusted for one in estimates(result)} == {None}
+    assert [row.separated for row in result.rows] == [row.p_value <= 0.05 for row in result.rows]
+    text = rendered(ANALYSIS, RESPONSES, {"kind": "mcnemar", "family": "all_pairs", "correction": "none"})
+    assert "adjusted p" not in text.lower()
+    assert "The p-values are not adjusted for that number" in text
+
+
+def test_only_works_that_a_result_rests_on_are_cited() -> None:
+    counted = ANALYSIS.sources_used(computed(family="all_pairs"))
+    assert [work.split(" (")[0] for work in counted] == ["McNemar", "Fagerland, Lydersen & Laake", "Holm", "Tango", "Fay"]
+    clustered = ANALYSIS.sources_used(computed(sample_responses(clusters=40), family="named", pairs=(("model-0", "model-1"),)))
+    assert {work.split(" (")[0] for work in clustered} >= {"Miller", "Bell & McCaffrey"}
+    together = ANALYSIS.sources_used(computed(family="all_pairs", correction="none", intervals="simultaneous"))
+    assert "Holm" not in {work.split(" (")[0] for work in together}
 
 
 def test_models_without_a_common_question_leave_the_others_their_numbers() -> None:

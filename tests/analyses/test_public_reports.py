@@ -13,13 +13,15 @@ from scipy import stats
 from evalspec.analyses.analyse import analyse
 from evalspec.analyses.catalogue import built_in
 from evalspec.analyses.intervals import IntervalsResult
-from evalspec.analyses.mcnemar import McnemarResult
+from evalspec.analyses.mcnemar_results import McnemarResult
 from evalspec.analyses.sensitivity import SensitivityResult
 from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
 from evalspec.artifacts.questions import Question
 from evalspec.artifacts.responses import Reason, Responses
-from evalspec.artifacts.study import AnalysisRequest, Check, LetterScoring, MissingRule, SampleAll, Thresholds
+from evalspec.artifacts.samples import SampleAll
+from evalspec.artifacts.study import AnalysisRequest, LetterScoring, MissingRule
+from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.artifacts.verdict import Verdict
 from evalspec.errors import InputError
 from evalspec.gating import gate
@@ -173,7 +175,7 @@ def test_log_probabilities_that_tell_nothing_are_never_an_answer(tmp_path: Path,
 
 def test_log_probabilities_that_are_no_numbers_stop_the_run_with_their_row(tmp_path: Path) -> None:
     table = [{"question_id": f"q{place:02}", "model": "m", **{f"logprob_{letter}": "nan" for letter in "ABCD"}} for place in range(12)]
-    with pytest.raises(InputError, match="row 2: 4 log-probabilities of at most 0 are needed"):
+    with pytest.raises(InputError, match=r"recorded\.csv:2:1: .*4 log-probabilities of at most 0 are needed"):
         replayed(tmp_path, table, accuracy={"kind": "intervals"})
 
 

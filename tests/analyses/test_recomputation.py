@@ -7,7 +7,8 @@ from evalspec.analyses.catalogue import built_in, catalogue
 from evalspec.analyses.recomputation import compare
 from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.protocol import BatchRule, Protocol
-from evalspec.artifacts.study import AnalysisRequest, Check, Thresholds
+from evalspec.artifacts.study import AnalysisRequest
+from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.artifacts.verdict import Verdict
 from evalspec.errors import AnalysisError
 from evalspec.gating import gate
@@ -49,9 +50,9 @@ def test_findings_read_back_to_equal_values() -> None:
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("findings", 0, "estimates", 1, "value"), 0.9),
-        (("findings", 1, "result", "rows", 0, "only_first"), 3),
-        (("findings", 0, "estimates", 0, "n"), 999),
+        (("findings", 0, "estimates", "columns", "value", 1), 0.9),
+        (("findings", 1, "result", "rows", "columns", "only_first", 0), 3),
+        (("findings", 0, "estimates", "columns", "n", 0), 999),
     ],
 )
 def test_an_edited_number_is_named_with_its_path(place: tuple[str | int, ...], value: float) -> None:

@@ -112,7 +112,8 @@ def test_where_interval_and_decision_part_a_sentence_says_why() -> None:
     )
     origins = tuple(Origin(model=name, benchmark="first", route="recorded", precision="float32") for name in "abc")
     text = section("mcnemar", Responses((entry,), origins, "0" * 64), family="all_pairs")
-    assert "a − b on first: the interval leaves out zero while the adjusted test does not separate" in text
+    assert "a − b , a − c on first: the interval leaves out zero while the adjusted test does not separate the two;" in text
+    assert "the interval is for its comparison alone, and the adjusted p-value allows for all 3 of the family" in text
     assert "The test decides." in text
 
 

@@ -11,7 +11,8 @@ from evalspec.analyses.catalogue import built_in
 from evalspec.analyses.sensitivity import ANALYSIS, SensitivityOptions, SensitivityResult, compute, estimates
 from evalspec.artifacts.protocol import BatchRule, Protocol
 from evalspec.artifacts.responses import BenchmarkResponses, Origin, Responses
-from evalspec.artifacts.study import AnalysisRequest, Check, Thresholds
+from evalspec.artifacts.study import AnalysisRequest
+from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.gating import gate
 from evalspec.protocols import Context
 from evalspec.testing import check_analysis, sample_responses

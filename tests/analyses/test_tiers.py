@@ -10,10 +10,12 @@ from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from evalspec.analyses.pairs import WEIGHTED
-from evalspec.analyses.tiers import ANALYSIS, NO_COMMON, ONE_MODEL, TOO_MANY, TiersOptions, TiersResult, compute, estimates, plot, stricter
+from evalspec.analyses.separations import NO_COMMON, ONE_MODEL
+from evalspec.analyses.tiers import ANALYSIS, TOO_MANY, TiersOptions, TiersResult, compute, estimates, plot, stricter
 from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.responses import Responses
-from evalspec.artifacts.study import AnalysisRequest, Check, Thresholds
+from evalspec.artifacts.study import AnalysisRequest
+from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.gating import gate
 from evalspec.protocols import Context
 from evalspec.reporting.figures import Chart
@@ -154,8 +156,8 @@ def test_among_very_many_models_the_first_ones_are_drawn_and_letters_are_left_ou
     chart = Chart()
     plot(computed(responses_of(ladder(120, questions=60))), chart)
     drawn = chart.draw("wide").drawn
-    assert len(drawn["rows"]) == 100
-    assert "first 100" in drawn["caption"]
+    assert len(drawn["rows"]) == 40
+    assert "first 40 models" in drawn["caption"]
     assert "Letters are left out among more than 100 models" in rendered(ANALYSIS, responses_of(ladder(101, questions=20)), {"kind": "tiers"})
 
 
@@ -174,7 +176,7 @@ def test_the_report_calls_letters_overlapping_sets_and_names_copies() -> None:
     scores = ladder(3)
     text = rendered(ANALYSIS, responses_of(np.vstack([scores, scores[:1]])), {"kind": "tiers"})
     assert "they do not divide the models into classes" in text
-    assert "m0, m3 have the same score on every question" in text
+    assert "m0 and m3 have the same score on every question" in text
     other = rendered(ANALYSIS, SAMPLE, {"kind": "tiers", "method": "max_t", "draws": 1000})
     assert "Monte Carlo standard error" in other
     assert "takes its even part" in other

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -94,3 +96,115 @@ def test_an_out_path_that_is_a_file_is_3_and_the_file_stays(tmp_path: Path, eval
     study = make.recorded(tmp_path)
     spoken = evalspec("run", "study.yaml", "--out", "study.yaml", "--no-pdf", cwd=tmp_path)
     assert (spoken.code, study.read_text().startswith("apiVersion")) == (3, True)
+
+
+VERBS = (("validate",), ("plan",), ("run", "--no-pdf"))
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+@pytest.mark.parametrize(
+    "table",
+    [
+        "question_id,model,score\nelsewhere,good,1\nelsewhere,poor,1\n",
+        "question_id;model;score\nkleinnummer000;good;1\n",
+        "question_id,model,choice\nkleinnummer000,good,A\nkleinnummer001,good,1\nkleinnummer000,poor,A\n",
+        "question_id,model,score,score\nkleinnummer000,good,1,1\n",
+    ],
+)
+def test_a_table_that_fits_nothing_is_3_before_anything_is_scored(
+    tmp_path: Path, evalspec: Command, make: SimpleNamespace, table: str, verb: Sequence[str]
+) -> None:
+    make.recorded(tmp_path)
+    (tmp_path / "recorded.csv").write_text(table)
+    spoken = evalspec(verb[0], "study.yaml", *verb[1:], cwd=tmp_path)
+    assert (spoken.code, "recorded.csv" in spoken.err) == (3, True)
+    assert not list((tmp_path / "reports").glob("study/*"))
+
+
+def test_rows_that_are_left_out_are_counted_by_every_verb(tmp_path: Path, evalspec: Command, make: SimpleNamespace) -> None:
+    make.recorded(tmp_path)
+    with (tmp_path / "recorded.csv").open("a") as table:
+        table.write("elsewhere,good,1\r\nkleinnummer000,third,1\r\n")
+    counted = (
+        "'recorded.csv': 1 row of questions that the source does not have left out, the first in line 82",
+        "'recorded.csv': 1 row of 1 model that the study does not name left out",
+    )
+    for verb in VERBS:
+        spoken = evalspec(verb[0], "study.yaml", *verb[1:], cwd=tmp_path)
+        assert [line.removeprefix("warning: ") for line in spoken.err.splitlines() if "left out" in line] == list(counted)
+    for verb in ("validate", "plan"):
+        assert evalspec(verb, "study.yaml", "--json", cwd=tmp_path).content["warnings"][:2] == list(counted)
+
+
+@pytest.mark.parametrize("name", ["questions.jsonl", "recorded.csv"])
+@pytest.mark.parametrize("sort", ["folder", "pipe", "loop", "dangling", "large"])
+def test_what_is_no_file_or_a_very_large_one_is_refused_and_never_waited_for(
+    tmp_path: Path, evalspec: Command, make: SimpleNamespace, name: str, sort: str
+) -> None:
+    make.recorded(tmp_path)
+    (tmp_path / name).unlink()
+    if sort == "large":
+        with (tmp_path / name).open("wb") as stream:
+            stream.truncate(1 << 40)
+    else:
+        makers = {
+            "folder": os.mkdir,
+            "pipe": os.mkfifo,
+            "loop": lambda path: path.symlink_to(path.name),
+            "dangling": lambda path: path.symlink_to("no"),
+        }
+        makers[sort](tmp_path / name)
+    for verb in VERBS:
+        spoken = evalspec(verb[0], "study.yaml", *verb[1:], cwd=tmp_path)
+        assert (spoken.code, name in spoken.err) == (3 if sort == "large" else 2, True)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"1", b"[" * 50_000, b"{" + b'"a":{' * 900, b'{"a": ' + b"9" * 5000 + b"}", b"\xff\0", b'{"a": NaN}']
+)
+def test_what_is_remembered_in_the_cache_may_hold_anything(tmp_path: Path, evalspec: Command, make: SimpleNamespace, content: bytes) -> None:
+    make.recorded(tmp_path)
+    for name in ("digests.json", "looks.json", "journal/speeds.json"):
+        (tmp_path / ".evalspec" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / ".evalspec" / name).write_bytes(content)
+    assert evalspec("run", "study.yaml", "--no-pdf", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "change"), [("config.json", {"text_config": "x"}), ("config.json", {"vocab_size": []}), ("tokenizer_config.json", None)]
+)
+def test_settings_of_a_model_that_are_of_another_sort_are_a_fault_of_their_file(
+    place: Path, evalspec: Command, name: str, change: dict[str, object] | None
+) -> None:
+    file = place / "checkpoints" / "tiny-a" / name
+    settings = json.loads(file.read_text())
+    file.write_text(json.dumps([settings] if change is None else {**settings, **change}))
+    spoken = evalspec("plan", "study.yaml", cwd=place)
+    assert (spoken.code, f"checkpoints/tiny-a/{name}" in spoken.err) == (3, True)
+
+
+@pytest.fixture
+def place(workplace: Path, tmp_path: Path) -> Path:
+    """A copy of the workplace, to be spoilt."""
+    return Path(shutil.copytree(workplace, tmp_path / "place", ignore=shutil.ignore_patterns("whole", "reports", "second")))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files")
+@pytest.mark.parametrize(("most", "kept"), [(4_000, 0), (60_000, 1)])
+def test_a_disk_that_is_full_names_the_file_and_says_what_is_kept(place: Path, make: SimpleNamespace, most: int, kept: int) -> None:
+    import resource
+
+    done = subprocess.run(
+        [sys.executable, "-m", "evalspec", "run", "study.yaml", "--key", "signer.p12", "--no-pdf"],
+        cwd=place,
+        env=make.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (3, False), done.stderr
+    assert "File too large" in done.stderr
+    assert ("journal/" in done.stderr, "reports/study/" in done.stderr) == (not kept, bool(kept)), done.stderr
+    assert "what was scored is kept" in done.stderr

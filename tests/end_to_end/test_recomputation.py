@@ -42,7 +42,7 @@ def test_without_trust_recomputed_findings_stay_untrusted(recorded: Run, evalspe
 
 
 def raise_accuracy(findings: Any) -> None:
-    findings["findings"][0]["estimates"][0]["value"] += 0.05
+    findings["findings"][0]["estimates"]["columns"]["value"][0] += 0.05
 
 
 def rename_kind(findings: Any) -> None:
@@ -56,7 +56,7 @@ def drop_finding(findings: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (raise_accuracy, "differs by 0.05 at findings.json/findings/0/estimates/0/value: recorded 0.95"),
+        (raise_accuracy, "differs by 0.05 at findings.json/findings/0/estimates/columns/value/0: recorded 0.95"),
         (rename_kind, "differs at findings.json/findings/0/request/kind"),
         (drop_finding, "differs"),
     ],
@@ -72,4 +72,4 @@ def test_altered_content_is_not_recomputed(recorded: Run, tmp_path: Path, evalsp
     shutil.copytree(recorded.folder, tmp_path / "copy")
     (tmp_path / "copy" / "findings.json").write_text("{}")
     spoken = evalspec("verify", "copy", "--trust", recorded.trust, "--recompute", cwd=tmp_path)
-    assert (spoken.code, "not recomputed: the content is not as it was signed" in spoken.out) == (1, True)
+    assert (spoken.code, "not recomputable: the content is not as it was signed" in spoken.out) == (1, True)

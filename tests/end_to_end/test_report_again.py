@@ -30,7 +30,7 @@ def test_there_is_no_report_without_a_run(tmp_path: Path, evalspec: Command) -> 
 
 def test_files_that_are_not_of_one_run_get_no_report(copied: Path, scored: Run, evalspec: Command) -> None:
     findings = json.loads((copied / "findings.json").read_bytes())
-    findings["findings"][0]["estimates"][0]["value"] += 0.01
+    findings["findings"][0]["estimates"]["columns"]["value"][0] += 0.01
     (copied / "findings.json").write_text(json.dumps(findings))
     spoken = evalspec("report", copied, "--key", scored.key, "--no-pdf", cwd=scored.workplace)
     assert (spoken.code, "was made from another findings.json" in spoken.err) == (3, True)

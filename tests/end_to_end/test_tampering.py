@@ -33,10 +33,10 @@ def test_a_flipped_byte_in_any_file_is_named(copied: Path, check: Callable[[Path
 
 def test_a_changed_number_in_the_findings_is_named_by_its_place(copied: Path, check: Callable[[Path], Spoken]) -> None:
     findings = json.loads((copied / "findings.json").read_bytes())
-    findings["findings"][0]["estimates"][0]["value"] += 0.01
+    findings["findings"][0]["estimates"]["columns"]["value"][0] += 0.01
     (copied / "findings.json").write_text(json.dumps(findings))
     spoken = check(copied)
-    assert (spoken.code, "differs at /findings/0/estimates/0/value" in spoken.out) == (1, True)
+    assert (spoken.code, "differs at /findings/0/estimates/columns/value/0" in spoken.out) == (1, True)
 
 
 def test_removed_added_and_linked_files_are_named(copied: Path, check: Callable[[Path], Spoken]) -> None:

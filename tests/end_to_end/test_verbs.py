@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import stat
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,8 +30,9 @@ def test_a_first_study_validates_plans_and_runs_to_a_verified_report(tmp_path: P
 
 def test_init_writes_a_study_of_checkpoints_and_overwrites_nothing(workplace: Path, tmp_path: Path, evalspec: Command) -> None:
     (tmp_path / "evalspec.toml").write_text("")
-    (tmp_path / "models").symlink_to(workplace / "checkpoints")
+    shutil.copytree(workplace / "checkpoints", tmp_path / "models")
     assert evalspec("init", "mine", "--model", "models/tiny-a", "--model", "models/tiny-b", cwd=tmp_path).code == 0
+    assert evalspec("validate", "mine/study.yaml", cwd=tmp_path).code == 0
     text = (tmp_path / "mine" / "study.yaml").read_text()
     assert "tiny-a" in text
     again = evalspec("init", "mine", cwd=tmp_path)
@@ -39,7 +42,20 @@ def test_init_writes_a_study_of_checkpoints_and_overwrites_nothing(workplace: Pa
 
 def test_init_in_the_place_of_a_file_is_an_error_not_a_traceback(tmp_path: Path, evalspec: Command) -> None:
     (tmp_path / "taken").write_text("")
-    assert evalspec("init", "taken", cwd=tmp_path).code in {2, 3}
+    assert evalspec("init", "taken", cwd=tmp_path).code == 2
+
+
+def test_init_refuses_checkpoints_that_its_study_could_not_read_and_writes_nothing(workplace: Path, tmp_path: Path, evalspec: Command) -> None:
+    refused = evalspec("init", "mine", "--model", "absent", "--model", workplace / "checkpoints" / "tiny-a", cwd=tmp_path)
+    assert (refused.code, "there is no folder absent" in refused.err, "lies outside" in refused.err) == (2, True, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_plan_says_how_many_answers_the_progress_of_the_run_counts(scored: Run, evalspec: Command) -> None:
+    planned = evalspec("plan", "study.yaml", "--cache", "whole", cwd=scored.workplace).out
+    counted = re.search(r"100%  ([0-9,]+)/\1 answers", scored.spoken.err)
+    assert counted
+    assert f"as a self-check: {counted[1]} in all" in planned
 
 
 def test_every_verb_speaks_json(recorded: Run, tmp_path: Path, evalspec: Command) -> None:
@@ -56,7 +72,7 @@ def test_every_verb_speaks_json(recorded: Run, tmp_path: Path, evalspec: Command
     }
     keys = {name: set(evalspec(*arguments, "--json", cwd=recorded.workplace).content) for name, arguments in commands.items()}
     assert keys["validate"] >= {"valid", "models", "benchmarks", "analyses", "checks", "study_sha256"}
-    assert keys["plan"] == {"protocol_sha256", "protocol", "schedule"}
+    assert keys["plan"] == {"protocol_sha256", "protocol", "schedule", "warnings"}
     assert keys["run"] == keys["report"] == {"verdict", "checks", "folder", "trust"}
     assert keys["verify"] >= {"outcome", "trusted", "signer", "problems", "recomputation", "exit_code"}
     assert keys["keygen"] == {"key", "fingerprint", "trust"}
@@ -70,13 +86,15 @@ def test_every_verb_speaks_json(recorded: Run, tmp_path: Path, evalspec: Command
     [
         (("run", "absent.yaml"), "StudyError", 2),
         (("verify", "absent"), "UsageError", 2),
-        (("report", "."), "StoreError", 3),
+        (("report", "."), "UsageError", 2),
+        (("init", "file/new"), "StoreError", 3),
         (("verify", "--frobnicate"), "UsageError", 2),
         (("frobnicate",), "UsageError", 2),
         (("keygen", "--organisation", "", "--out", "k.p12", "--no-passphrase"), "SigningError", 3),
     ],
 )
 def test_errors_are_json_too(tmp_path: Path, evalspec: Command, arguments: tuple[str, ...], error: str, code: int) -> None:
+    (tmp_path / "file").write_text("")
     spoken = evalspec(*arguments, "--json", cwd=tmp_path)
     assert (spoken.content["error"], spoken.content["exit_code"], spoken.code) == (error, code, code)
     assert spoken.content["diagnostics"][0]["message"]

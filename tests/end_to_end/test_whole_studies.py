@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evalspec.artifacts.columns import rows_of
+
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
@@ -56,7 +58,7 @@ def test_accuracies_of_real_models_are_those_of_a_direct_count(mmlu: Path) -> No
     key = {line["id"]: line["answer"] for line in lines}
     expected = {model: sum(row[model] == key[row["item_id"]] for row in recorded) / len(key) for model in MODELS}
     findings = json.loads((mmlu / "reports" / "study" / "findings.json").read_text())
-    estimates = [estimate for estimate in findings["findings"][0]["estimates"] if estimate["subject"] is None]
+    estimates = [estimate for estimate in rows_of(findings["findings"][0]["estimates"]) if estimate["subject"] is None]
     assert {estimate["models"][0]: estimate["value"] for estimate in estimates} == pytest.approx(expected, abs=1e-12)
     assert {estimate["n"] for estimate in estimates} == {500}
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from evalspec.artifacts.columns import is_table, rows_of
 from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.verdict import Verdict
 from evalspec.cli import main
@@ -59,8 +60,9 @@ class Done:
     html: str
 
     def result(self, analysis: str) -> dict[str, Any]:
-        """The result of one analysis as plain JSON."""
-        return next(finding.result for finding in self.findings.findings if finding.request.id == analysis)
+        """The result of one analysis as plain JSON, its tables as lists of rows."""
+        result = next(finding.result for finding in self.findings.findings if finding.request.id == analysis)
+        return {name: rows_of(value) if is_table(value) else value for name, value in result.items()}
 
 
 def read_matrix(file: Path, first_model: int) -> Matrix:
@@ -71,9 +73,21 @@ def read_matrix(file: Path, first_model: int) -> Matrix:
 
 
 @pytest.fixture(scope="session")
-def redux(shared: Path) -> Matrix:
+def published_redux(shared: Path) -> Matrix:
     """14 frontier models on MMLU-Redux: 5,700 questions, 57 subjects, 370 questions with a human-found problem (CC-BY-4.0, aryopg/mmlu-redux)."""
     return read_matrix(shared / "data" / "mmlu_redux_helm_predictions_14models.csv.gz", 6)
+
+
+@pytest.fixture(scope="session")
+def redux(published_redux: Matrix, tmp_path_factory: pytest.TempPathFactory) -> Matrix:
+    """The same without the answer of one model that is a bare number, which could be read as a choice."""
+    file = tmp_path_factory.mktemp("redux") / published_redux.file.name
+    rows = [{name: "" if name in published_redux.models and cell.isdigit() else cell for name, cell in row.items()} for row in published_redux.rows]
+    with gzip.open(file, "wt", newline="") as stream:
+        table = csv.DictWriter(stream, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+    return read_matrix(file, 6)
 
 
 @pytest.fixture(scope="session")

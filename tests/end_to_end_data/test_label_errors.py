@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from evalspec.artifacts.findings import Findings
+from evalspec.errors import StoreError
 
 SECOND, THIRD = "anthropic_claude-3-opus-20240229", "meta_llama-3.1-405b-instruct-turbo"
 BEST = "anthropic_claude-3-5-sonnet-20240620"
@@ -42,6 +43,14 @@ def clusters(redux: Any, replay: Callable[..., Any]) -> Any:
 
 def accuracies(done: Any) -> dict[str, dict[str, Any]]:
     return {row["model"]: row for row in done.result("accuracy")["rows"] if row["subject"] is None}
+
+
+def test_the_published_answers_hold_a_number_among_letters_which_is_refused_at_its_line(
+    published_redux: Any, replay: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(StoreError):
+        replay(published_redux, title="Which of 14 models is best?", design="", analyses=ANALYSES[:1])
+    assert "csv.gz:71:1: column 'meta_llama-3.1-70b-instruct-turbo' holds a number here and a letter in line 2" in capsys.readouterr().err
 
 
 def test_replayed_letters_are_right_where_the_published_matrix_says_so(strata: Any, shared: Path) -> None:

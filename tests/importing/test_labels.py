@@ -7,9 +7,9 @@ import pytest
 from evalspec.artifacts.study import FieldNames
 from evalspec.errors import Location
 from evalspec.importing.columns import Columns
-from evalspec.importing.faults import Faults
 from evalspec.importing.labels import Labels, read_labels
-from evalspec.importing.rows import Row
+from evalspec.tables.faults import Faults
+from evalspec.tables.rows import Row
 
 COLUMNS = Columns("question", "answer", "choices", None, "subject", "passage", "problems")
 

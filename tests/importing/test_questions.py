@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import pytest
 
 from evalspec.artifacts.questions import Question, QuestionSet
 from evalspec.artifacts.study import Benchmark, FieldNames, LetterScoring, QuestionFile
-from evalspec.errors import InputError
+from evalspec.errors import Diagnostic, InputError
 from evalspec.importing.questions import read_questions
 
 ROW = {"id": "q1", "subject": "sums", "question": "1 + 1?", "choices": ["1", "2", "3"], "answer": "B"}
@@ -186,7 +187,7 @@ def test_lines_that_are_no_json_objects_are_named(read: Read) -> None:
     assert faults(read, content) == [
         "q.jsonl:2:1: not JSON: Expecting property name enclosed in double quotes at character 2",
         "q.jsonl:3:1: byte 9 of the line is not UTF-8",
-        "q.jsonl:4:1: a question is a JSON object; this line is another value",
+        "q.jsonl:4:1: a row is a JSON object; this line is another value",
         "q.jsonl:5:1: a key stands twice in one object",
         "q.jsonl:6:1: NaN is not a JSON value",
         "q.jsonl:7:1: half of a character stands alone (a lone surrogate)",
@@ -205,7 +206,7 @@ def test_csv_faults_carry_the_line_on_which_the_row_begins(read: Read) -> None:
     [
         (b"id,question\nq1,\xff\n", "q.csv:2:1: the line is not UTF-8"),
         (b'id,question,A,B,answer\nq1,"open,x,y,A\n', "q.csv:2:1: not CSV: unexpected end of data; nothing after this row was read"),
-        (b"id,id,question,A,B,answer\nq1,q1,?,x,y,A\n", "q.csv:1:1: column 'id' stands twice in the header"),
+        (b"id,id,question,A,B,answer\nq1,q1,?,x,y,A\n", "q.csv:1:1: the column 'id' stands twice in the header"),
     ],
 )
 def test_broken_csv_is_named(read: Read, content: bytes, expected: str) -> None:
@@ -243,6 +244,89 @@ def test_messages_repeat_no_content_that_is_not_disclosed(read: Read, disclosure
     other = {**ROW, "id": "canary-id", "answer": "canary-key"}
     shown = "\n".join(faults(read, lines(secret, other), disclosure=disclosure))
     assert "canary" not in shown.replace("'canary-id'", "" if disclosure == "ids" else "'canary-id'")
+
+
+CANARY = {"id": "CANARYID", "question": "CANARYSTEM", "choices": ["CANARYW", "CANARYX"], "answer": "A", "subject": "sums"}
+PLANTED: dict[str, list[dict[str, Any]]] = {
+    "answer outside": [CANARY, {**CANARY, "id": "q2", "answer": "CANARYKEY"}],
+    "answer of labels": [
+        {**CANARY, "choices": {"text": ["w", "x"], "label": ["CANARYL", "CANARYM"]}, "answer": "CANARYL"},
+        {**CANARY, "id": "q2", "answer": 7},
+    ],
+    "answer of two readings": [{**CANARY, "choices": ["1", "0"], "answer": "1"}],
+    "choices twice": [{**CANARY, "choices": ["CANARYW", "CANARYW"]}],
+    "choices in a cell": [{**CANARY, "choices": '["CANARYW", CANARYX'}],
+    "choices of other types": [{**CANARY, "choices": ["CANARYW", {"CANARYX": 1}]}, {**CANARY, "id": "q2", "choices": "CANARYW"}],
+    "ids twice": [CANARY, CANARY],
+    "ids of other types": [{**CANARY, "id": ["CANARYID"]}, {**CANARY, "id": "CANARYID\x1b"}],
+    "labels of other types": [{**CANARY, "subject": ["CANARYS"], "cluster": {"CANARYC": 1}, "flags": '["CANARYF'}],
+    "no known columns": [{"CANARYID": 1, "CANARYSTEM": 2, "CANARYW": 3}],
+}
+
+
+@pytest.mark.parametrize("disclosure", ["ids", "none"])
+@pytest.mark.parametrize("name", PLANTED)
+def test_no_fault_of_a_hidden_file_repeats_what_is_not_disclosed(read: Read, name: str, disclosure: str) -> None:
+    shown = "\n".join(faults(read, lines(*PLANTED[name]), disclosure=disclosure))
+    assert "CANARY" not in shown.replace("'CANARYID'", "" if disclosure == "ids" else "'CANARYID'")
+    assert "of choice" not in shown  # which choice an answer would give is the key
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "CANARYID,CANARYSTEM,CANARYW,CANARYX,A\nq2,second?,x,y,B\n",
+        "CANARYW;CANARYX;A\n1;2;3\n",
+        "id,CANARYW,CANARYW,answer\n1,2,3,4\n",
+        'id,question,A,B,answer\nq1,"CANARYSTEM,w,x,A\n',
+        "id,question,A,B,answer\nq1,CANARYSTEM,w,x,A,CANARYKEY\n",
+    ],
+)
+def test_no_fault_of_a_hidden_csv_file_repeats_what_is_not_disclosed(read: Read, content: str) -> None:
+    fields = FieldNames(question="CANARYSTEN")
+    for source in ({}, {"fields": fields}):
+        shown = "\n".join(str(fault) for fault in refusal(read, content, "q.csv", disclosure="none", **source))
+        assert "CANARY" not in shown.replace("'CANARYSTEN'", "")
+
+
+def refusal(read: Read, content: str | bytes, name: str, **source: Any) -> tuple[Diagnostic, ...]:
+    with pytest.raises(InputError) as caught:
+        read(content, name, **source)
+    return caught.value.diagnostics
+
+
+def test_a_parquet_file_with_a_date_or_bytes_where_nobody_looks_is_read(read: Read) -> None:
+    table = pa.Table.from_pylist([ROW]).append_column("made", pa.array([2**62], pa.timestamp("us"))).append_column("image", pa.array([b"\xff"]))
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    assert read(sink.getvalue(), "q.parquet").questions == (EXPECTED,)
+
+
+def test_a_parquet_file_with_a_date_for_a_question_says_which_part_is_none(read: Read) -> None:
+    table = pa.table({"question": pa.array([2**62], pa.timestamp("us")), "A": ["x"], "B": ["y"], "answer": pa.array([1], pa.date32())})
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    assert faults(read, sink.getvalue(), "q.parquet") == ["q.parquet:1:1: the question is not a text"]
+
+
+def test_a_small_parquet_file_of_very_long_questions_is_refused(read: Read) -> None:
+    def repeated(text: str, rows: int) -> bytes:
+        stems = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
+        sink = io.BytesIO()
+        table = pa.table({"question": stems, "A": ["x"] * rows, "B": ["y"] * rows, "answer": ["A"] * rows})
+        pq.write_table(table, sink, dictionary_pagesize_limit=1 << 28)
+        return sink.getvalue()
+
+    assert "has 2,000,003 characters; at most 1,048,576 are read" in faults(read, repeated("x" * 2_000_000, 2), "q.parquet")[0]
+    assert "1,073,741,824 characters, which is the most that is read" in faults(read, repeated("x" * 1_000_000, 2000), "q.parquet")[-1]
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    with (tmp_path / "q.jsonl").open("wb") as stream:
+        stream.truncate((1 << 30) + 1)
+    benchmark = Benchmark(id="b", source=QuestionFile(file="q.jsonl"), scoring=LetterScoring(method="letter"))
+    with pytest.raises(InputError, match=r"q\.jsonl has 1,073,741,825 bytes; at most 1,073,741,824 are read"):
+        read_questions(benchmark, folder=tmp_path, root=tmp_path, hub_cache=tmp_path)
 
 
 def test_control_characters_of_a_file_do_not_reach_the_terminal(read: Read) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
-from evalspec.artifacts.study import SampleStratified
+from evalspec.artifacts.samples import SampleStratified
 from evalspec.errors import Diagnostic, StudyError
 from evalspec.language.against_questions import check_against_questions
 from evalspec.language.compile import CompiledStudy

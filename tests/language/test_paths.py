@@ -7,7 +7,7 @@ import pytest
 
 from evalspec.errors import Diagnostic
 from evalspec.language.compile import compile_study
-from evalspec.language.paths import find_root
+from evalspec.places import find_root
 from evalspec.protocols import Catalogue
 
 Faults = Callable[..., tuple[Diagnostic, ...]]

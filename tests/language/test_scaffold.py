@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from evalspec.errors import UsageError
 from evalspec.language.compile import compile_study
-from evalspec.language.scaffold import QUESTIONS, RECORDED, SCHEMA, STUDY, scaffold, starter_files
+from evalspec.language.scaffold import QUESTIONS, RECORDED, SCHEMA, STUDY, checkpoints_seen_from, scaffold, starter_files, write_new
 from evalspec.protocols import Catalogue
 
 
@@ -48,3 +49,48 @@ def test_the_first_line_tells_editors_where_the_schema_is(catalogue: Catalogue) 
 
 def test_checkpoints_of_one_name_get_ids_of_their_own() -> None:
     assert [line.split()[-1] for line in scaffold(("a/m", "b/m", "c/m")).splitlines() if line.startswith("  - id: m")] == ["m", "m.2", "m.3"]
+
+
+def test_checkpoints_are_named_as_the_study_will_see_them(tmp_path: Path) -> None:
+    (tmp_path / "evalspec.toml").write_text("")
+    (tmp_path / "models" / "step-9").mkdir(parents=True)
+    (tmp_path / "studies" / "first").mkdir(parents=True)
+    (tmp_path / "shortcut").symlink_to(tmp_path / "studies")
+    assert checkpoints_seen_from(tmp_path / "studies" / "first", [tmp_path / "models" / "step-9"]) == ("../../models/step-9",)
+    assert checkpoints_seen_from(tmp_path / "shortcut" / "first", [tmp_path / "models" / "step-9"]) == ("../../models/step-9",)
+
+
+def test_every_checkpoint_that_a_first_study_could_not_read_is_refused_with_what_would_help(tmp_path: Path) -> None:
+    (tmp_path / "work" / "inside").mkdir(parents=True)
+    (tmp_path / "work" / "file").write_text("")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "work" / "link").symlink_to(tmp_path / "outside")
+    with pytest.raises(UsageError) as caught:
+        checkpoints_seen_from(tmp_path / "work", [tmp_path / "work" / name for name in ("inside", "absent", "file", "../outside", "link")])
+    told = [fault.message for fault in caught.value.diagnostics]
+    assert [("there is no folder" in one, "is a file" in one, "lies outside" in one) for one in told] == [
+        (True, False, False),
+        (False, True, False),
+        (False, False, True),
+        (False, False, True),
+    ]
+    assert f"put an empty evalspec.toml into {tmp_path}" in str(caught.value.diagnostics[-1].hint)
+
+
+def test_a_declared_root_is_not_widened_by_a_hint(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "work" / "evalspec.toml").write_text("")
+    with pytest.raises(UsageError) as caught:
+        checkpoints_seen_from(tmp_path / "work" / "study", [tmp_path / "outside"])
+    assert caught.value.diagnostics[0].hint == f"copy it into {(tmp_path / 'work').resolve()}; nothing was written"
+
+
+def test_nothing_is_written_where_a_file_stands_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    (tmp_path / "b.txt").write_text("mine")
+    with pytest.raises(UsageError, match="is a file"):
+        write_new(tmp_path / "taken", {"a.txt": "new"})
+    with pytest.raises(UsageError, match=r"already holds b\.txt"):
+        write_new(tmp_path, {"a.txt": "new", "b.txt": "new"})
+    assert sorted((path.name, path.read_text()) for path in tmp_path.iterdir()) == [("b.txt", "mine"), ("taken", "mine")]

@@ -8,7 +8,8 @@ from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
 from evalspec.errors import StudyError
 from evalspec.language.against_questions import check_against_questions
 from evalspec.language.compile import CompiledStudy
-from evalspec.statistics.one_sided_power import LimitTest, limit_questions
+from evalspec.statistics.one_sided import LimitTest
+from evalspec.statistics.one_sided_power import limit_questions
 from evalspec.statistics.paired_power import questions_needed
 
 Compile = Callable[..., CompiledStudy]

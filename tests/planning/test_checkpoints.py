@@ -99,6 +99,31 @@ def test_a_config_that_is_none_is_refused(checkpoint: Path, content: str) -> Non
     assert "model/config.json" in refusal(checkpoint)
 
 
+@pytest.mark.parametrize("value", ["x", 1, True, [], 10**299, float("inf")])
+def test_settings_of_the_text_model_that_are_no_object_are_a_fault_of_the_file(checkpoint: Path, value: object) -> None:
+    config = json.loads((checkpoint / "config.json").read_text())
+    (checkpoint / "config.json").write_text(json.dumps({**config, "text_config": value}))
+    assert refusal(checkpoint).startswith("model/config.json: text_config is not a JSON object")
+
+
+@pytest.mark.parametrize("key", sorted(["hidden_size", "num_attention_heads", "vocab_size", "num_hidden_layers", "intermediate_size", "head_dim"]))
+@pytest.mark.parametrize("value", ["x", -1, 0, 1.5, [], {}, True, 10**299, float("nan")])
+def test_sizes_of_wrong_types_are_a_fault_of_the_file(checkpoint: Path, key: str, value: object) -> None:
+    config = json.loads((checkpoint / "config.json").read_text())
+    (checkpoint / "config.json").write_text(json.dumps({**config, key: value}))
+    with pytest.raises(InputError, match=rf"model/config\.json has an impossible {key}"):
+        memory_need(located(checkpoint), model="m", precision="float32", token_budget=64)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja", "other.safetensors"])
+def test_what_is_no_file_where_a_checkpoint_has_one_is_refused_without_being_opened(checkpoint: Path, name: str) -> None:
+    (checkpoint / name).unlink(missing_ok=True)
+    for make in (os.mkfifo, os.mkdir, lambda path: path.symlink_to(path.name), lambda path: path.symlink_to("absent")):
+        make(checkpoint / name)
+        assert f"{name} is no file that can be read" in refusal(checkpoint)
+        (checkpoint / name).rmdir() if (checkpoint / name).is_dir() else (checkpoint / name).unlink()
+
+
 def test_links_that_leave_the_root_are_refused(checkpoint: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.safetensors"
     (checkpoint / "model.safetensors").rename(outside)
@@ -168,7 +193,13 @@ def test_digests_are_remembered_until_a_file_is_touched(tmp_path: Path) -> None:
     assert again(file) == hashlib.sha256(b"two").hexdigest()
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"a": 1}', b'{"a": "short"}', b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"[]", b'{"a": 1}', b'{"a": "short"}', b"\xff", b"[" * 100_000, b'{"a":' * 900 + b"1" + b"}" * 900, b'{"a": ' + b"9" * 5000 + b"}",
+        b'{"a": "' + b"g" * 64 + b'"}', b'{"\\ud800": "' + b"a" * 64 + b'"}', b'{"a": NaN}',
+    ],
+)  # fmt: skip
 def test_remembered_digests_that_do_not_fit_are_forgotten(content: bytes) -> None:
     assert RememberedDigests.from_json(content).known == {}
 

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Protocol, ProtocolBenchmark
+from evalspec.artifacts.samples import Sample, SampleAll, SampleSimple, SizeToDetect
 from evalspec.artifacts.schedule import GateForecast
-from evalspec.artifacts.study import AnalysisRequest, Assumption, Check, LetterScoring, Sample, SampleAll, SampleSimple, SizeToDetect, Thresholds
+from evalspec.artifacts.study import AnalysisRequest, LetterScoring
+from evalspec.artifacts.thresholds import Assumption, Check, Thresholds
 from evalspec.planning.forecasts import CLUSTERED, NO_FORECAST, POINT_VALUE, WEIGHTED, forecast_gates, gate_warnings
 from evalspec.protocols import CheckTest
 from evalspec.statistics.floors import Floor, floor_questions
-from evalspec.statistics.one_sided_power import LimitTest, limit_power, limit_questions
+from evalspec.statistics.one_sided import LimitTest
+from evalspec.statistics.one_sided_power import limit_power, limit_questions
 from evalspec.statistics.paired_power import exact_power_favoured, questions_needed
 
 DIFFERENCE = {"analysis": "pairs", "metric": "difference", "model": "a", "baseline": "b"}
@@ -88,7 +91,7 @@ def test_a_floor_says_which_true_accuracy_passes_and_with_a_declared_one_its_pow
     undeclared = forecast(EXACT_FLOOR, **ACCURACY, at_least=0.7)
     assert undeclared.power is None
     assert undeclared.smallest == pytest.approx(0.756, abs=0.004)
-    floor = Floor(0.7, bound="clopper_pearson")
+    floor = Floor(0.7, method="clopper_pearson")
     found = forecast(EXACT_FLOOR, **ACCURACY, at_least=0.7, assume=Assumption(accuracy=0.73))
     assert found.power == pytest.approx(float(floor.power(np.array([500]), 0.73)[0]))
     assert found.needed == floor_questions(0.73, floor).questions

@@ -10,7 +10,8 @@ import pytest
 
 from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Pool, Protocol
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
-from evalspec.artifacts.study import Benchmark, Groups, SampleIds, SampleSimple, SampleStratified, Study
+from evalspec.artifacts.samples import SampleIds, SampleSimple, SampleStratified
+from evalspec.artifacts.study import Benchmark, Groups, Study
 from evalspec.planning.protocol import build_protocol, list_questions
 from evalspec.planning.sampling import draw
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalspec.artifacts.questions import Question, QuestionSet
-from evalspec.artifacts.study import SampleAll, SampleIds, SampleSimple, SampleStratified
+from evalspec.artifacts.samples import SampleAll, SampleIds, SampleSimple, SampleStratified
 from evalspec.errors import InputError
 from evalspec.planning.sampling import Draw, draw
 

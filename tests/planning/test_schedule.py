@@ -9,8 +9,9 @@ import pytest
 
 from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Protocol, RecordIdentity
 from evalspec.artifacts.questions import QuestionBank, QuestionSet
+from evalspec.artifacts.samples import SampleStratified
 from evalspec.artifacts.schedule import Device, MemoryNeed, Schedule
-from evalspec.artifacts.study import Benchmark, OptionScoring, SampleStratified, Study
+from evalspec.artifacts.study import Benchmark, OptionScoring, Study
 from evalspec.artifacts.work import WorkOrder, jobs_of, orders_of
 from evalspec.planning.describe import describe
 from evalspec.planning.protocol import build_protocol
@@ -111,6 +112,31 @@ def test_large_models_go_to_the_device_that_has_room(planned: Planned) -> None:
     assert {job.device for job in schedule.jobs if job.model == "second"} == {"cuda:0"}
 
 
+GPUS = tuple(Device(id=f"cuda:{number}", kind="cuda", memory_bytes=6 * 2**30, name="Some GPU") for number in range(2))
+
+
+def test_a_model_that_no_accelerator_has_room_for_is_spread_over_all_of_them_when_the_others_are_done(planned: Planned) -> None:
+    schedule = planned.schedule(Outlook(devices=GPUS, memory=NEEDS))
+    assert {job.device for job in schedule.jobs if job.model == "second"} == {"cuda:0+cuda:1"}
+    assert {job.device for job in schedule.jobs if job.model == "first"} <= {"cuda:0", "cuda:1"}
+    assert schedule.warnings[0] == (
+        "model 'second' needs about 8.4 GiB; the largest device has 6.0 GiB, so that it is spread layer by layer over all accelerators, "
+        "of which one computes at a time"
+    )
+    alone = planned.schedule(Outlook(devices=GPUS, memory=NEEDS, journalled={job.id: job.questions for job in planned.jobs if job.model == "second"}))
+    assert schedule.seconds is not None
+    assert alone.seconds is not None
+    second = sum(job.seconds or 0 for job in schedule.jobs if job.model == "second") + Speeds().load_seconds(NEEDS[1])
+    assert schedule.seconds == pytest.approx(alone.seconds + second)
+
+
+def test_a_model_that_all_accelerators_together_have_no_room_for_has_no_device(planned: Planned) -> None:
+    small = tuple(device.model_copy(update={"memory_bytes": 2 * 2**30}) for device in GPUS)
+    schedule = planned.schedule(Outlook(devices=small, memory=NEEDS))
+    assert {job.device for job in schedule.jobs if job.model == "second"} == {None}
+    assert schedule.warnings[0].endswith("the largest device has 2.0 GiB")
+
+
 def test_strata_are_listed_and_those_that_give_nothing_are_a_warning(planned: Planned) -> None:
     schedule = planned.schedule(Outlook(devices=(CPU,), memory=NEEDS))
     listed = [(stratum.subject, stratum.available, stratum.drawn) for stratum in schedule.strata]
@@ -162,4 +188,4 @@ def test_a_plan_of_recorded_responses_alone_has_nothing_to_score(
     text = describe(planned.schedule(Outlook(devices=(CPU,), memory=())), planned.protocol)
     assert "nothing to score: every model replays recorded responses" in text
     assert "recorded responses" in text.splitlines()[2]
-    assert "Smallest gap" not in text
+    assert "Smallest gap detected" not in text

@@ -25,11 +25,11 @@ from evalspec.artifacts.protocol import (
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
 from evalspec.artifacts.report import Ledger, LedgerEntry
 from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses, SelfCheck
+from evalspec.artifacts.samples import SampleAll, SampleStratified
 from evalspec.artifacts.schedule import Detectable, Schedule, StratumSize
 from evalspec.artifacts.study import (
     AnalysisRequest,
     Benchmark,
-    Check,
     Groups,
     LetterScoring,
     LocalCheckpoint,
@@ -40,11 +40,9 @@ from evalspec.artifacts.study import (
     Purpose,
     QuestionFile,
     RecordedResponses,
-    SampleAll,
-    SampleStratified,
     Study,
-    Thresholds,
 )
+from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.gating import gate
 from evalspec.reporting.compose import compose
 from evalspec.reporting.dossier import Dossier, SignerNote

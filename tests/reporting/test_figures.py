@@ -173,3 +173,19 @@ def test_an_axis_reaches_over_the_span_that_it_is_given(width: Width) -> None:
     chart.scale("frequency", span=(0.0, 1.0))
     chart.curve("stays", [Point(10, 0.5), Point(20, 0.51)])
     assert {"0 %", "100 %"} <= set(texts(chart.draw(width).svg))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_single_points_are_places_in_a_plane_with_their_names_beside_them(width: Width) -> None:
+    chart = Chart()
+    chart.scale("mean", percent=False)
+    chart.across("variance")
+    chart.curve("left-one", [Point(x=0.0012345678, y=0.9)])
+    chart.curve("right-one", [Point(x=0.0387654321, y=0.5)])
+    svg = chart.draw(width).svg
+    labels = texts(svg)
+    assert {"left-one", "right-one", "0.01"} <= set(labels)
+    assert not any("12345" in label or "87654" in label for label in labels)
+    assert svg.count("<circle") == 2
+    named = {element.text: element for element in ET.fromstring(svg).iter(f"{SVG}text")}
+    assert named["right-one"].get("text-anchor") == "end"

@@ -23,11 +23,15 @@ from evalspec.artifacts.protocol import (
     RecordIdentity,
 )
 from evalspec.artifacts.questions import Question
+from evalspec.artifacts.samples import SampleAll
 from evalspec.artifacts.schedule import Device
-from evalspec.artifacts.study import LetterScoring, OptionScoring, SampleAll
+from evalspec.artifacts.study import LetterScoring, OptionScoring
 from evalspec.artifacts.work import WorkerEvent, WorkOrder
+from evalspec.scoring.dispatch import Dispatch
 from evalspec.scoring.journal import FileJournal
-from evalspec.scoring.worker import ModelRun, Place
+from evalspec.scoring.model_run import Place
+from evalspec.scoring.queue import Estimates, Queue
+from evalspec.scoring.worker import Worker
 
 WORDS = ("red", "green", "blue", "stone", "river", "seven", "cloud", "iron", "north", "quick")
 
@@ -87,7 +91,7 @@ def make_checkpoint(folder: Path, *, architecture: str = "llama", bos: bool = Fa
             shape |= {"head_dim": 16}
             model = transformers.Gemma2ForCausalLM(transformers.Gemma2Config(**common, **shape, **config))
         else:
-            model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**common, **shape, tie_word_embeddings=True, **config))
+            model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**common, **{**shape, **config}, tie_word_embeddings=True))
     model.to(getattr(torch, dtype)).save_pretrained(folder)
     return folder
 
@@ -150,16 +154,24 @@ class InlineExecutor:
     def devices(self) -> tuple[Device, ...]:
         return (Device(id="cpu", kind="cpu", name="this process"),)
 
-    def run(self, orders: Sequence[WorkOrder], journal: Path, tell: Callable[[WorkerEvent], None]) -> None:
-        for order in orders:
-            ModelRun(order, FileJournal(journal), Place("cpu", 1), tell).run()
+    def run(self, orders: Sequence[WorkOrder], journal: FileJournal, tell: Callable[[WorkerEvent], None]) -> None:
+        dispatch = Dispatch(Queue(orders, journal, Estimates()), ["cpu"], tell)
+        worker = Worker(lambda _assignment: journal, Place("cpu", 1), lambda event: dispatch.heard("cpu", event))
+        while (assignment := dispatch.assign("cpu")) is not None:
+            worker.score(assignment)
+        dispatch.conclude()
 
 
 class NoExecutor(InlineExecutor):
     """Refuses to run anything: what is asked of it must be in the journal already."""
 
-    def run(self, orders: Sequence[WorkOrder], journal: Path, tell: Callable[[WorkerEvent], None]) -> None:
-        raise AssertionError(f"nothing should have been scored, but {[order.model for order in orders]} in {journal} was, for {tell}")
+    def run(self, orders: Sequence[WorkOrder], journal: FileJournal, tell: Callable[[WorkerEvent], None]) -> None:
+        raise AssertionError(f"nothing should have been scored, but {[order.model for order in orders]} in {journal.folder} was, for {tell}")
+
+
+def journal_in(folder: Path) -> FileJournal:
+    """A journal under the secret of the user who runs the tests."""
+    return FileJournal(folder, Path(os.environ["XDG_CONFIG_HOME"]) / "journal.secret")
 
 
 @pytest.fixture(scope="session")
@@ -173,6 +185,7 @@ def make() -> SimpleNamespace:
         protocol=protocol_of,
         executor=InlineExecutor,
         no_executor=NoExecutor,
+        journal=journal_in,
     )
 
 

@@ -183,3 +183,38 @@ def test_bfloat16_logits_would_tie_where_the_float32_head_does_not(make: SimpleN
     ties = [int(sum(len(set(row)) < 4 for row in rows)) for rows in (values, rounded)]
     assert ties[0] == 0 < ties[1]
     assert math.isfinite(values.sum())
+
+
+def with_template(make: SimpleNamespace, folder: Path) -> Path:
+    made = make.checkpoint(folder, bos=True)
+    (made / "chat_template.jinja").write_text("<bos>{% for message in messages %}[{{ message.role }}] {{ message.content }}\n{% endfor %}[model]:")
+    return made
+
+
+def test_in_a_chat_template_the_prompt_is_the_message_of_the_user_and_there_is_one_bos(make: SimpleNamespace, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    folder = with_template(make, tmp_path / "chat")
+    scorer = causal_lm.load(folder, model="m", precision="float32")
+    asked = work(make, LetterScoring(method="letter", chat=True), 3)
+    encoded = encode_work(asked, scorer.vocabulary)
+    expected = AutoTokenizer.from_pretrained(folder)(f"[user] {asked.questions[0].prompt}\n[model]:")["input_ids"]
+    assert encoded.questions[0].rows[0] == tuple(expected)
+    assert encoded.first_ids.count(1) == 1
+    assert plan_tokens(folder, asked, model="m") == encoded
+
+
+def test_a_chat_template_that_is_not_there_is_an_error_and_not_plain_text(make: SimpleNamespace, llama: Path) -> None:
+    scorer = causal_lm.load(llama, model="m", precision="float32")
+    with pytest.raises(ScoringError, match="asks for the chat template of model 'm', which has none"):
+        encode_work(work(make, LetterScoring(method="letter", chat=True), 3), scorer.vocabulary)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gpt2"])
+def test_layers_that_a_library_places_give_the_same_bits(make: SimpleNamespace, tmp_path: Path, architecture: str) -> None:
+    """On processors alone every layer is placed on them: loading, head and abilities go through; accelerators are another matter."""
+    pytest.importorskip("accelerate")
+    folder = make.checkpoint(tmp_path / "m", architecture=architecture)
+    scorers = [causal_lm.load(folder, model="m", precision="as_shipped", device=device) for device in ("cpu", "auto")]
+    one, other = (scorer.logprobs(encode_work(work(make, LETTERS, 6), scorer.vocabulary).questions) for scorer in scorers)
+    assert one == other

@@ -3,9 +3,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import shutil
 import signal
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -43,7 +45,7 @@ def task(make: SimpleNamespace, llama: Path) -> ScoringTask:
 
 @pytest.fixture(scope="module")
 def uninterrupted(make: SimpleNamespace, task: ScoringTask, tmp_path_factory: pytest.TempPathFactory) -> tuple[Scored, FileJournal]:
-    journal = FileJournal(tmp_path_factory.mktemp("uninterrupted"))
+    journal = make.journal(tmp_path_factory.mktemp("uninterrupted"))
     return score(task, make.executor(), journal, ignore_progress), journal
 
 
@@ -62,7 +64,7 @@ def batches_in(journal: FileJournal) -> Counter[tuple[str, int]]:
     for path in journal.folder.glob("*.jsonl"):
         for line in path.read_text().splitlines():
             if '"kind":"batch"' in line:
-                index = BatchRecord.model_validate_json(line.split('"body":', 1)[1].rsplit(',"previous"', 1)[0]).index
+                index = BatchRecord.model_validate_json(line.split('"body":', 1)[1].rsplit(',"key"', 1)[0]).index
                 found[path.stem, index] += 1
     return found
 
@@ -139,7 +141,7 @@ def test_a_speed_is_seen_and_scaled_to_other_models(task: ScoringTask, uninterru
 def test_shards_change_no_choice(make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal], tmp_path: Path) -> None:
     rule = BatchRule(token_budget=512, overhead_tokens=16, shard_questions=40)
     sharded = ScoringTask(task.protocol.model_copy(update={"batch_rule": rule}), task.questions, task.folders, {})
-    responses = score(sharded, make.executor(), FileJournal(tmp_path), ignore_progress).responses
+    responses = score(sharded, make.executor(), make.journal(tmp_path), ignore_progress).responses
     assert [job.shards for job in jobs_of(sharded.orders())] == [3, 3, 3, 2, 2]
     np.testing.assert_allclose(responses.benchmark("four").logprobs, uninterrupted[0].responses.benchmark("four").logprobs, atol=0.2)  # bfloat16
 
@@ -178,7 +180,7 @@ def one_model(make: SimpleNamespace, folder: Path, *, missing: str = "wrong") ->
 
 
 def test_exact_ties_are_undetermined_and_handled_as_declared(make: SimpleNamespace, tmp_path: Path) -> None:
-    folder, journal = flattened(make, tmp_path / "flat", 0.0), FileJournal(tmp_path / "journal")
+    folder, journal = flattened(make, tmp_path / "flat", 0.0), make.journal(tmp_path / "journal")
     answers = score(one_model(make, folder), make.executor(), journal, ignore_progress).responses.benchmark("b")
     assert answers.missing_counts() == {"m": {"undetermined": 12}}
     assert (answers.choices == -1).all()
@@ -190,7 +192,7 @@ def test_exact_ties_are_undetermined_and_handled_as_declared(make: SimpleNamespa
 def test_a_model_that_gives_no_number_is_named_with_the_question(make: SimpleNamespace, tmp_path: Path) -> None:
     folder = flattened(make, tmp_path / "broken", float("nan"))
     with pytest.raises(ScoringError, match=r"model 'm' gives no finite probability at question 'q0\d\d'"):
-        score(one_model(make, folder), make.executor(), FileJournal(tmp_path / "journal"), ignore_progress)
+        score(one_model(make, folder), make.executor(), make.journal(tmp_path / "journal"), ignore_progress)
 
 
 def test_a_journal_made_for_other_batches_is_put_aside_with_a_warning(
@@ -201,11 +203,25 @@ def test_a_journal_made_for_other_batches_is_put_aside_with_a_warning(
     content = (source.folder / f"{job}.jsonl").read_bytes()
     (tmp_path / f"{job}.jsonl").write_bytes(content.replace(b'"logprobs":[[-', b'"logprobs":[[-1', 1))
     told: list[Progress] = []
-    again = score(task, make.executor(), FileJournal(tmp_path), told.append)
+    again = score(task, make.executor(), make.journal(tmp_path), told.append)
     assert same_bytes(again.responses, first.responses)
     assert [one.warning for one in told if one.warning] == [
-        f"a journal file was altered, or made for other batches; it was put aside as {job}.rejected-1 and is scored again"
+        f"a journal file was altered; the file was put aside as {job}.rejected-1 and is scored again"
     ]
+
+
+def test_a_journal_from_elsewhere_is_scored_again_to_the_same_bytes_and_the_user_is_told(
+    make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal], tmp_path: Path
+) -> None:
+    first, source = uninterrupted
+    received = FileJournal(Path(shutil.copytree(source.folder, tmp_path / "received")), tmp_path / "own.secret")
+    told: list[Progress] = []
+    again = score(task, make.executor(), received, told.append)
+    assert (again.responses.origins, same_bytes(again.responses, first.responses)) == (first.responses.origins, True)
+    warnings = [one.warning for one in told if one.warning]
+    assert len(warnings) == len(list(source.folder.glob("*.jsonl")))
+    assert all("lines of a journal file are not under this user's secret" in warning and "is scored again" in warning for warning in warnings)
+    assert told[0].done == 0
 
 
 def test_two_runs_at_once_score_every_batch_once(
@@ -213,14 +229,14 @@ def test_two_runs_at_once_score_every_batch_once(
 ) -> None:
     children = [fork(make, task, tmp_path) for _ in range(2)]
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
-    assert set(batches_in(FileJournal(tmp_path)).values()) == {1}
-    assert same_bytes(score(task, make.no_executor(), FileJournal(tmp_path), ignore_progress).responses, uninterrupted[0].responses)
+    assert set(batches_in(make.journal(tmp_path)).values()) == {1}
+    assert same_bytes(score(task, make.no_executor(), make.journal(tmp_path), ignore_progress).responses, uninterrupted[0].responses)
 
 
 def test_twenty_kills_lose_nothing_and_change_no_bit(
     make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal], tmp_path: Path
 ) -> None:
-    random, journal = Random(20261129), FileJournal(tmp_path)
+    random, journal = Random(20261129), make.journal(tmp_path)
     sizes = []
     for number in range(21):
         child = fork(make, task, tmp_path)
@@ -256,8 +272,52 @@ def fork(make: SimpleNamespace, task: ScoringTask, folder: Path) -> int:
     child = os.fork()
     if child == 0:
         try:
-            score(task, make.executor(), FileJournal(folder), ignore_progress)
+            score(task, make.executor(), make.journal(folder), ignore_progress)
             os._exit(0)
         finally:
             os._exit(1)
     return child
+
+
+def test_worked_examples_come_before_every_prompt_and_are_part_of_what_is_scored(make: SimpleNamespace, task: ScoringTask, tmp_path: Path) -> None:
+    examples = {"four": {None: "red green blue\nAnswer: A\n\n" * 4}}
+    shown = replace(task, preambles=examples)
+    assert all(question.prompt.startswith(examples["four"][None]) for question in shown.orders()[0].works[0].questions)
+    without, with_them = ({job.id for job in jobs_of(one.orders())} for one in (task, shown))
+    assert len(without & with_them) == 1, "the other benchmark, which shows none, is not scored again"
+    journal = make.journal(tmp_path / "journal")
+    plain = score(task, make.executor(), journal, ignore_progress).responses.benchmark("four").logprobs
+    after = score(shown, make.executor(), journal, ignore_progress).responses.benchmark("four").logprobs
+    assert plain is not None
+    assert after is not None
+    assert not np.allclose(plain, after)
+
+
+def test_an_answer_distribution_is_the_mean_along_the_right_answer_over_the_whole_vocabulary(
+    make: SimpleNamespace, llama: Path, tmp_path: Path
+) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    questions = make.questions(12)
+    scoring = OptionScoring(method="option", distribution=8)
+    protocol = make.protocol({"m": make.identity(llama)}, [make.benchmark("b", questions, scoring)], precision="float32")
+    task = ScoringTask(protocol, {"b": questions}, {"m": llama}, {})
+    responses = score(task, make.executor(), make.journal(tmp_path / "journal"), ignore_progress).responses
+    recorded = responses.benchmark("b").distributions
+    assert recorded is not None
+    assert recorded.tokens.shape == (1, 12, 8)
+
+    tokenizer, model = AutoTokenizer.from_pretrained(llama), AutoModelForCausalLM.from_pretrained(llama, dtype=torch.float32).eval()
+    for place, asked in enumerate(task.orders()[0].works[0].questions):
+        context = len(tokenizer(asked.prompt)["input_ids"])
+        ids = torch.tensor([tokenizer(f"{asked.prompt} {asked.answers[questions[place].answer]}")["input_ids"]])
+        with torch.inference_mode():
+            logprobs = torch.log_softmax(model(input_ids=ids).logits[0, context - 1 : -1], dim=-1)
+        expected = torch.softmax(logprobs.mean(dim=0), dim=-1).topk(8)
+        np.testing.assert_allclose(recorded.probabilities[0, place], expected.values.numpy(), rtol=1e-4)
+        assert recorded.tokens[0, place].tolist() == expected.indices.tolist()
+
+
+def test_without_being_asked_for_no_answer_distribution_and_no_right_answer_reaches_the_scorer(task: ScoringTask) -> None:
+    assert all(question.reference is None for work in task.orders()[0].works for question in work.questions)

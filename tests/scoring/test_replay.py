@@ -13,12 +13,11 @@ import pytest
 
 from evalspec.artifacts.questions import LETTERS, Question
 from evalspec.artifacts.responses import Reason
-from evalspec.artifacts.study import LetterScoring
+from evalspec.artifacts.study import Disclosure, LetterScoring
 from evalspec.errors import InputError, ScoringError
 from evalspec.protocols import ignore_progress
 from evalspec.scoring.assemble import ModelRows
 from evalspec.scoring.execute import ScoringTask, score
-from evalspec.scoring.journal import FileJournal
 from evalspec.scoring.replay import identify_record, recorded_rows
 from evalspec.scoring.tables import RecordedTable
 
@@ -30,12 +29,13 @@ THREE = tuple(Question(f"q{number}", f"stem {number}", ("w", "x", "y", "z"), num
 def replayed(make: SimpleNamespace, tmp_path: Path) -> Any:
     """Write a table, identify it and read one model's answers to the three questions from it."""
 
-    def replay(content: str | bytes, *, name: str = "table.csv", model: str = "m") -> ModelRows:
+    def replay(content: str | bytes, *, name: str = "table.csv", model: str = "m", disclosure: Disclosure = "full") -> ModelRows:
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        identity = identify_record(path, name=model, origin=name)
+        table = RecordedTable.read(path, disclosure)
+        identity = identify_record(path, name=model, origin=name, read=lambda _: table)
         protocol = make.protocol({"ours": identity}, [make.benchmark("b", THREE, SCORING)])
-        return recorded_rows(RecordedTable.read(path), protocol.models[0], protocol.benchmarks[0], THREE)
+        return recorded_rows(table, protocol.models[0], protocol.benchmarks[0], THREE)
 
     return replay
 
@@ -113,21 +113,152 @@ def test_our_own_parquet_comes_back(replayed: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("item_id,m\nq0,1.5\n", r"row 2: the score '1\.5' is outside 0 to 1"),
-        ("item_id,m\nq0,yes\n", r"row 2: 'yes' is not a score"),
-        ("item_id,m\nq0,1\nq1,1\nq0,0\n", r"two results for question 'q0': rows 2 and 4"),
+        ("item_id,m\nq0,1.5\n", r"table\.csv:2:1: column 'm': the score '1\.5' is outside 0 to 1"),
+        ("item_id,m\nq0,yes\n", r"table\.csv:2:1: column 'm': 'yes' is not a score"),
+        ("item_id,m\nq0,1\nq1,1\nq0,0\n", r"table\.csv:4:1: the question 'q0' has a result in line 2 already"),
         ("item_id,m\nx1,1\nx2,1\n", r"the table has 'x1', 'x2'; the study asks 'q0', 'q1', 'q2'"),
         ("item_id,n\nq0,1\n", r"no results of model 'm'; it has 'n'"),
         ("key,m\nq0,1\n", r"no column with question ids; its columns are key, m"),
         ("item_id,m,m\nq0,1,1\n", r"the column 'm' stands twice"),
-        ("item_id,m\nq0\n", r"row 2: 1 cells; the header has 2"),
-        ("id,logprob_A,logprob_B\nq0,-1,-2\n", r"row 2: 4 log-probabilities of at most 0 are needed"),
+        ("item_id,m\nq0\n", r"table\.csv:2:1: the row has 1 cells; the header has 2"),
+        ("id,logprob_A,logprob_B\nq0,-1,-2\n", r"table\.csv:2:1: column 'logprob_A': 4 log-probabilities of at most 0 are needed, got"),
         ("", r"is empty"),
     ],
 )
 def test_a_table_that_does_not_fit_is_explained(replayed: Any, content: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         replayed(content)
+
+
+def lines_of(caught: pytest.ExceptionInfo[InputError]) -> list[str]:
+    return [str(fault).splitlines()[0] for fault in caught.value.diagnostics]
+
+
+def test_every_fault_of_a_table_is_named_at_once_in_file_order(replayed: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        replayed("id,repeat,score\nq0,0,2\nq1,x,1\n,0,1\nq0,0,1\nq2,0,abc\n")
+    assert lines_of(caught) == [
+        "table.csv:2:1: column 'score': the score '2' is outside 0 to 1",
+        "table.csv:3:1: column 'repeat': 'x' is not a whole number below 1,000,000,000",
+        "table.csv:4:1: column 'id': the question id is missing",
+        "table.csv:5:1: the question 'q0' has a result in line 2 already",
+        "table.csv:6:1: column 'score': 'abc' is not a score",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ({"score": "@1e400@"}, "a whole number has 401 digits"),
+        ({"score": "@Infinity@"}, "column 'score': the score 'inf' is outside 0 to 1"),
+        ({"score": "@1e999@"}, "column 'score': the score 'inf' is outside 0 to 1"),
+        ({"score": []}, r"column 'score': '\[\]' is not a score"),
+        ({"score": "1_0"}, "column 'score': '1_0' is not a score"),
+        ({"score": "٠"}, "column 'score': '٠' is not a score"),
+        ({"choice": True}, "column 'choice': 'True' is no choice"),
+        ({"choice": 0.5}, "column 'choice': '0.5' is no choice"),
+        ({"choice": {"A": 1}}, "column 'choice': .* is no choice"),
+        ({"logprobs": 3}, "column 'logprobs': 4 log-probabilities of at most 0 are needed, got '3'"),
+        ({"logprobs": "-1 -2 -3 -4"}, "column 'logprobs': 4 log-probabilities"),
+        ({"logprobs": [-1, "@-Infinity@", -3, -4]}, "column 'logprobs': 4 log-probabilities"),
+        ({"logprobs": [-1, None, -3, -4]}, "column 'logprobs': 4 log-probabilities"),
+        ({"logprobs": [-1, None, -3, -4, -5]}, "column 'logprobs': 4 log-probabilities"),
+        ({"logprobs": [-1, -2, -3, {}]}, "column 'logprobs': 4 log-probabilities"),
+        ({"logprobs": [-1, -2, -3, "@-1e300@", None]}, None),
+        ({"logprobs": ["@-9e299@", -2, -3, -4]}, None),
+        ({"choice": "A", "repeat": "@Infinity@"}, "column 'repeat': 'inf' is not a whole number"),
+        ({"choice": "A", "repeat": 0.5}, "column 'repeat': '0.5' is not a whole number"),
+        ({"choice": "A", "repeat": -1}, "column 'repeat': '-1' is not a whole number"),
+        ({"choice": "A", "repeat": True}, "column 'repeat': 'True' is not a whole number"),
+        ({"choice": "A", "repeat": None}, None),
+        ({"choice": "A", "note": "@" + "[" * 5000 + "@"}, "nested too deeply"),
+        ({"choice": "A", "note": "@" + "[" * 50 + "]" * 50 + "@"}, "nested too deeply"),
+        ({"choice": "A", "choice ": '@0, "choice": "B"@'}, "a key stands twice"),
+        ({"choice": "\ud800"}, "lone surrogate"),
+        ({"choice": "A", "question_id": None}, "column 'question_id': the question id is missing"),
+        ({"choice": "A", "question_id": 1.5}, "column 'question_id': the question id '1.5' is neither a text nor a whole number"),
+    ],
+)
+def test_odd_cells_of_jsonl_are_faults_at_their_line_and_column(replayed: Any, cells: dict[str, Any], told: str | None) -> None:
+    row = json.dumps({"question_id": "q1", **cells}).replace('"@', "").replace('@"', "").replace("1e400", "1" + "0" * 400).replace('\\"', '"')
+    sound = json.dumps({"question_id": "q0", **({"choice": "A"} if "logprobs" not in cells else {"logprobs": [-1, -2, -3, -4]})})
+    content = f"{sound}\n{row}\n"
+    if told is None:
+        assert replayed(content, name="t.jsonl").scores.shape == (3, 1)
+        return
+    with pytest.raises(InputError, match=rf"^t\.jsonl:2:1: {told}" if told.startswith("column") else told):
+        replayed(content, name="t.jsonl")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "id,choice\nq0,A\nq1,1\nq2,C\n",
+        "id,choice\nq0,0\nq1,B\nq2,2.0\n",
+        "item_id,m\nq0,A\nq1,1\nq2,C\n",
+        "id,choice\nq0,a\nq1, 3 \n",
+    ],
+)
+def test_letters_and_numbers_in_one_column_of_choices_are_refused(replayed: Any, content: str) -> None:
+    with pytest.raises(InputError, match=r"^table\.csv:3:1: column '\w+' holds a (number|letter) here and a (letter|number) in line 2") as caught:
+        replayed(content)
+    assert "write letters alone or numbers alone" in str(caught.value.diagnostics[0].hint)
+
+
+def test_what_is_no_choice_under_any_reading_was_not_answered(replayed: Any) -> None:
+    rows = replayed("id,choice\nq0,A\nq1,40\nq2,Z\n")
+    assert rows.reasons[:, 0].tolist() == [Reason.NONE, Reason.NOT_ANSWERED, Reason.NOT_ANSWERED]
+
+
+@pytest.mark.parametrize("cells", ["0,1,2", "0.0,1.0,2.0", "00,01,2."])
+def test_whole_numbers_are_choices_however_a_library_wrote_them(replayed: Any, cells: str) -> None:
+    content = "id,choice\n" + "".join(f"q{place},{cell}\n" for place, cell in enumerate(cells.split(",")))
+    assert replayed(content).scores[:, 0].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_numbers_without_end_are_no_choices_and_no_scores(replayed: Any) -> None:
+    assert replayed(f"id,choice\nq0,{'9' * 5000}\n").reasons[0, 0] == Reason.NOT_ANSWERED
+    with pytest.raises(InputError, match="is outside 0 to 1"):
+        replayed(f"id,score\nq0,{'9' * 5000}\n")
+
+
+def test_very_many_repeats_are_refused(replayed: Any) -> None:
+    content = "id,repeat,score\n" + "".join(f"q0,{number},1\n" for number in range(1001))
+    with pytest.raises(InputError, match="1,001 different repeats; at most 1,000 are read"):
+        replayed(content)
+
+
+CANARIES = {
+    "ids that match nothing": "question_id,choice\nCANARY,A\n",
+    "two results": "question_id,choice\nq0,A\nq0,B\nCANARY,A\nCANARY,A\n",
+    "scores": "question_id,score\nq0,CANARY\nq1,7771\n",
+    "mixed choices": "question_id,choice\nq0,A\nq1,1\nq2,CANARY\n",
+    "log-probabilities": "question_id,logprob_A,logprob_B\nq0,CANARY,-7771\n",
+    "repeats": "question_id,repeat,score\nq0,CANARY,1\nq1,7771.5,1\n",
+    "no id column": "CANARY,choice\nq0,A\n",
+    "no results": "question_id,CANARY\nq0,A\n",
+    "no such model": "question_id,model,choice\nq0,CANARY,A\n",
+    "columns twice": "CANARY,CANARY\n1,2\n",
+    "no header": "CANARY 7771,CANARYA,A\nCANARY 2,x,B\n",
+    "other separators": "CANARY;CANARY2\n1;2\n",
+    "rows that do not fit": "question_id,choice\nq0,A,CANARY\n",
+    "quotes": 'question_id,choice\nq0,"CANARY\n',
+}
+
+
+@pytest.mark.parametrize("name", CANARIES)
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_where_nothing_is_disclosed_faults_name_line_and_column_and_no_cell(replayed: Any, name: str, form: str) -> None:
+    content = CANARIES[name]
+    if form == "jsonl":
+        table = list(csv.reader(content.replace('"CANARY', "CANARY").splitlines()))
+        content = "".join(json.dumps(dict(zip(table[0], row, strict=False))) + "\n" for row in table[1:]) + '{"CANARY": 7771\n'
+    with pytest.raises(InputError) as caught:
+        replayed(content, name=f"t.{form}", disclosure="none")
+    shown = "\n".join(map(str, caught.value.diagnostics))
+    assert "CANARY" not in shown
+    assert "777" not in shown
+    assert "t." in shown
 
 
 def test_a_misspelt_model_gets_a_hint(replayed: Any) -> None:
@@ -152,7 +283,7 @@ def replay_all(make: SimpleNamespace, path: Path, models: list[str], questions: 
     identities = {f"m{number}": identify_record(path, name=name, origin=path.name) for number, name in enumerate(models)}
     protocol = make.protocol(identities, [make.benchmark("b", questions, SCORING, missing=missing)])
     task = ScoringTask(protocol, {"b": questions}, {}, dict.fromkeys(identities, path))
-    return score(task, make.no_executor(), FileJournal(path.parent / "no-journal"), ignore_progress).responses
+    return score(task, make.no_executor(), make.journal(path.parent / "no-journal"), ignore_progress).responses
 
 
 def test_the_gpqa_matrix_gives_its_column_means(make: SimpleNamespace, shared: Path) -> None:

@@ -16,15 +16,17 @@ from types import SimpleNamespace
 
 import pytest
 
+from evalspec.artifacts.journal import BatchRecord
 from evalspec.artifacts.protocol import BatchRule
 from evalspec.artifacts.study import LetterScoring
-from evalspec.artifacts.work import WorkerEvent, WorkOrders, jobs_of
+from evalspec.artifacts.work import Assignment, WorkerEvent, jobs_of
 from evalspec.errors import ScoringError
 from evalspec.protocols import Progress, ignore_progress
 from evalspec.scoring.execute import ScoringTask, score
 from evalspec.scoring.executors.local import LocalExecutor
+from evalspec.scoring.executors.process import WorkerProcess
 from evalspec.scoring.journal import FileJournal
-from evalspec.scoring.worker import main
+from evalspec.scoring.relay import job_record, records_of
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -35,7 +37,8 @@ from pathlib import Path
 from evalspec.scoring.execute import score
 from evalspec.scoring.executors.local import LocalExecutor
 from evalspec.scoring.journal import FileJournal
-score(pickle.loads(Path(sys.argv[1]).read_bytes()), LocalExecutor(threads=1), FileJournal(Path(sys.argv[2])), lambda one: print(one.done, flush=True))
+task, folder, secret = map(Path, sys.argv[1:])
+score(pickle.loads(task.read_bytes()), LocalExecutor(threads=1), FileJournal(folder, secret), lambda one: print(one.done, flush=True))
 """
 
 
@@ -48,9 +51,9 @@ def task(make: SimpleNamespace, llama: Path) -> ScoringTask:
 
 
 @contextmanager
-def drive(task: ScoringTask, folder: Path, journal: Path) -> Iterator[subprocess.Popen[str]]:
+def drive(task: ScoringTask, folder: Path, journal: FileJournal) -> Iterator[subprocess.Popen[str]]:
     (folder / "task").write_bytes(pickle.dumps(task))
-    command = [sys.executable, "-c", DRIVER, str(folder / "task"), str(journal)]
+    command = [sys.executable, "-c", DRIVER, str(folder / "task"), str(journal.folder), str(journal.secret_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as driver:
         try:
             yield driver
@@ -86,8 +89,8 @@ def wait_until_gone(process: int) -> None:
 def test_killing_everything_while_scoring_and_then_the_worker_still_gives_the_same_bytes(
     make: SimpleNamespace, task: ScoringTask, tmp_path: Path
 ) -> None:
-    journal = FileJournal(tmp_path / "journal")
-    with drive(task, tmp_path, journal.folder) as driver:
+    journal = make.journal(tmp_path / "journal")
+    with drive(task, tmp_path, journal) as driver:
         assert driver.stdout is not None
         assert int(driver.stdout.readline()) == 0
         worker = first_child_of(driver.pid)
@@ -113,7 +116,7 @@ def test_killing_everything_while_scoring_and_then_the_worker_still_gives_the_sa
     assert [one.warning for one in told if one.warning] == ["the worker was ended by SIGKILL; it goes on from the journal"]
     assert (told[0].done, resumed.jobs[0].reused) == (kept, kept)
 
-    whole = score(task, make.executor(), FileJournal(tmp_path / "whole"), ignore_progress)
+    whole = score(task, make.executor(), make.journal(tmp_path / "whole"), ignore_progress)
     assert resumed.responses.origins == whole.responses.origins
     first, second = (one.responses.benchmark("b").logprobs for one in (resumed, whole))
     assert first is not None
@@ -124,8 +127,8 @@ def test_killing_everything_while_scoring_and_then_the_worker_still_gives_the_sa
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the worker through /proc")
-def test_control_c_ends_the_worker_too(task: ScoringTask, tmp_path: Path) -> None:
-    with drive(task, tmp_path, tmp_path / "journal") as driver:
+def test_control_c_ends_the_worker_too(make: SimpleNamespace, task: ScoringTask, tmp_path: Path) -> None:
+    with drive(task, tmp_path, make.journal(tmp_path / "journal")) as driver:
         assert driver.stdout is not None
         driver.stdout.readline()
         worker = first_child_of(driver.pid)
@@ -135,7 +138,7 @@ def test_control_c_ends_the_worker_too(task: ScoringTask, tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the worker through /proc")
-def test_a_worker_that_crashes_three_times_is_given_up(task: ScoringTask, tmp_path: Path) -> None:
+def test_a_worker_that_crashes_three_times_is_given_up(make: SimpleNamespace, task: ScoringTask, tmp_path: Path) -> None:
     others = set(children_of(os.getpid()))
     tries = []
 
@@ -145,35 +148,73 @@ def test_a_worker_that_crashes_three_times_is_given_up(task: ScoringTask, tmp_pa
             os.kill(tries[-1], signal.SIGKILL)
 
     with pytest.raises(ScoringError, match="ended by SIGKILL 3 times") as caught:
-        LocalExecutor().run(task.orders(), tmp_path, kill_while_loading)
+        LocalExecutor().run(task.orders(), make.journal(tmp_path), kill_while_loading)
     assert len(tries) == len(set(tries)) == 3
     assert "memory" in str(caught.value.diagnostics[0].hint)
 
 
-def test_a_worker_that_cannot_write_its_journal_is_not_tried_again_and_says_what_to_mend(task: ScoringTask, tmp_path: Path) -> None:
-    (tmp_path / "journal").write_bytes(b"a file where a folder should be")
-    with pytest.raises(ScoringError, match=r"(?s)scoring of 'm' stopped: .*Not a directory.*what was scored is kept"):
-        LocalExecutor().run(task.orders(), tmp_path / "journal", lambda _event: None)
-
-
-def test_every_model_that_cannot_be_scored_is_named_and_the_others_are_scored(
-    task: ScoringTask, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_worker_that_cannot_write_its_journal_is_not_tried_again_and_says_what_to_mend(
+    make: SimpleNamespace, task: ScoringTask, tmp_path: Path
 ) -> None:
-    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "USE_HUB_KERNELS"):
-        monkeypatch.setenv(name, "1")
-    order = task.orders()[0]
+    (tmp_path / "journal" / f"{jobs_of(task.orders())[0].id}.lock").mkdir(parents=True)
+    told: list[WorkerEvent] = []
+    with pytest.raises(ScoringError, match=r"(?s)scoring of 'm' stopped: .*lock: Is a directory.*what was scored is kept"):
+        LocalExecutor().run(task.orders(), make.journal(tmp_path / "journal"), told.append)
+    assert told == []
+
+
+def sent(worker: WorkerProcess, *assignments: Assignment) -> list[WorkerEvent]:
+    """Send assignments one after another; return all that the worker says until the last of them is done or has failed."""
+    said: list[WorkerEvent] = []
+    deadline = time.monotonic() + 60
+    for number, assignment in enumerate(assignments, start=1):
+        worker.send(assignment)
+        while sum(event.kind in {"done", "failed"} for event in said) < number:
+            assert time.monotonic() < deadline
+            worker.write()
+            events = worker.read()
+            assert events is not None, worker.end()
+            said += events
+            time.sleep(0.01)
+    return said
+
+
+def test_a_model_that_cannot_be_scored_is_named_and_its_worker_scores_the_next_one(make: SimpleNamespace, task: ScoringTask, tmp_path: Path) -> None:
+    order, journal = task.orders()[0], make.journal(tmp_path / "journal")
     broken = order.model_copy(
         update={"model": "broken", "folder": str(tmp_path), "identity": order.identity.model_copy(update={"weights_sha256": "f" * 64})}
     )
-    (tmp_path / "jobs.json").write_bytes(WorkOrders(orders=(broken, order)).to_json())
-    assert main(["--jobs", str(tmp_path / "jobs.json"), "--journal", str(tmp_path / "journal"), "--threads", "1"]) == 3
-    events = [WorkerEvent.from_json(line.encode()) for line in capsys.readouterr().out.splitlines()]
-    assert [event.model for event in events if event.kind == "failed"] == ["broken"]
-    assert sum(event.questions for event in events if event.model == "m") == 150 + 64
+    worker = WorkerProcess(["--journal", str(journal.folder), "--secret", str(journal.secret_file), "--threads", "1", "--name", "first"])
+    try:
+        events = sent(worker, Assignment(order=broken), Assignment(order=order, ahead=broken))
+    finally:
+        worker.kill()
+    assert [event.kind for event in events if event.model == "broken"] == ["loading", "failed"]
+    assert [event.kind for event in events if event.model == "m" and event.kind != "batch"] == ["loading", "ready", "done"]
+    assert sum(event.questions for event in events) == 150
+    record = journal.read(Assignment(order=order).key().digest())
+    assert (record.complete, record.sessions[0].device, record.sessions[0].threads) == (True, "first", 1)
+
+
+def test_a_worker_without_a_journal_tells_what_is_to_be_written_and_goes_on_from_what_it_is_told(
+    make: SimpleNamespace, task: ScoringTask, tmp_path: Path
+) -> None:
+    score(task, make.executor(), make.journal(tmp_path), ignore_progress)
+    assignment = Assignment(order=task.orders()[0])
+    written = make.journal(tmp_path).read(assignment.key().digest())
+    records = records_of(written)
+    worker = WorkerProcess(["--journal", "-", "--threads", "1"])
+    try:
+        events = sent(worker, assignment.model_copy(update={"recorded": records[:5]}))
+    finally:
+        worker.kill()
+    told = job_record(written.job, (*records[:5], *(event.record for event in events if event.record is not None)))
+    assert told.content_sha256() == written.content_sha256()
+    assert [event.record.index for event in events if isinstance(event.record, BatchRecord)] == [*range(4, written.sessions[0].batches)]
 
 
 def test_a_waiting_run_says_so_and_takes_the_results_of_the_other(make: SimpleNamespace, task: ScoringTask, tmp_path: Path) -> None:
-    journal = FileJournal(tmp_path)
+    journal = make.journal(tmp_path)
     job = jobs_of(task.orders())[0].id
     lock = (tmp_path / f"{job}.lock").open("wb")
     fcntl.flock(lock, fcntl.LOCK_EX)

@@ -62,3 +62,18 @@ def test_writing_leaves_no_partial_file(tmp_path: Path) -> None:
     with pytest.raises(SigningError, match="cannot be written"):
         write_atomically(tmp_path / "taken", b"content")
     assert list_files(tmp_path).regular == ("new/file",)
+
+
+def test_a_file_larger_than_any_sealed_one_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    os.truncate(tmp_path / "file", 2**40)
+    with pytest.raises(ValueError, match="file has 1099511627776 bytes"):
+        sha256_of(tmp_path, "file")
+
+
+def test_writing_goes_through_no_link_that_lies_in_wait(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / ".file.partial").symlink_to(tmp_path / "theirs")
+    (tmp_path / "file").symlink_to(tmp_path / "theirs")
+    write_atomically(tmp_path / "file", b"mine")
+    assert ((tmp_path / "file").read_bytes(), (tmp_path / "theirs").read_text()) == (b"mine", "theirs")

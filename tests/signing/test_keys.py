@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evalspec.errors import SigningError
-from evalspec.signing.certificates import fingerprint, fingerprint_of, holder_of, read_certificate, self_signed
+from evalspec.signing.certificates import fingerprint, fingerprint_of, holder_of, read_certificate, read_der_certificate, self_signed
 from evalspec.signing.keys import FileSigner, NewKey, load_signer, make_key, write_key
 
 PASSPHRASE = "correct horse"
@@ -131,3 +135,68 @@ def test_what_is_no_certificate_is_said_to_be_none(signer: FileSigner) -> None:
     assert fingerprint_of(read_certificate(signer.certificate_pem)) == signer.fingerprint
     with pytest.raises(ValueError, match="not a certificate"):
         read_certificate(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+
+
+@pytest.mark.parametrize("passphrase", ["caf\udce9", "\ud800"])
+def test_a_passphrase_that_is_no_text_is_a_plain_error(tmp_path: Path, key: NewKey, key_file: Path, passphrase: str) -> None:
+    with pytest.raises(SigningError, match="not text in UTF-8"):
+        write_key(tmp_path / "key.p12", key, passphrase)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SigningError, match="not text in UTF-8"):
+        load_signer(key_file, passphrase)
+
+
+def test_a_key_that_finds_no_room_leaves_nothing_behind(tmp_path: Path) -> None:
+    script = (
+        "import resource, sys; from pathlib import Path\n"
+        "from evalspec.errors import SigningError; from evalspec.signing.keys import make_key, write_key\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "try: write_key(Path(sys.argv[1]), make_key('Lab'), None)\n"
+        "except SigningError as error: print(error)"
+    )
+    shown = subprocess.run([sys.executable, "-c", script, str(tmp_path / "key.p12")], capture_output=True, text=True, check=True).stdout
+    assert shown == f"{tmp_path / 'key.p12'} cannot be written: File too large\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_file_is_private_whatever_the_mask_says(tmp_path: Path, key: NewKey) -> None:
+    before = os.umask(0)
+    try:
+        write_key(tmp_path / "key.p12", key, None)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "key.p12").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_key_file_without_end_is_not_read_to_it() -> None:
+    with pytest.raises(SigningError, match="no PKCS#12 file"):
+        load_signer(Path("/dev/zero"), None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (b"\x2a\x86\x48\xce\x3d\x03\x01\x07", b"\x2a\x86\x48\xce\x3d\x03\x01\x7f", "not on the curve P-256"),  # a curve that nobody knows
+        (b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x1d", "not a certificate"),  # X.509 version 30
+        (b"\x30\x0e\x06\x03\x55\x1d\x0f", b"\x30\x0e\x06\x03\x55\x1d\x13", "not a certificate"),  # an extension twice
+    ],
+)
+def test_a_certificate_of_which_a_part_cannot_be_read_is_refused(key: NewKey, old: bytes, new: bytes, reason: str) -> None:
+    der = key.certificate.public_bytes(serialization.Encoding.DER)
+    assert old in der
+    with pytest.raises(ValueError, match=reason):
+        read_der_certificate(der.replace(old, new, 1))
+
+
+@given(st.data())
+@settings(max_examples=300)
+def test_whatever_a_certificate_holds_it_is_read_whole_or_refused(key: NewKey, data: st.DataObject) -> None:
+    der = bytearray(key.certificate.public_bytes(serialization.Encoding.DER))
+    for _ in range(2):
+        der[data.draw(st.integers(0, len(der) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        certificate = read_der_certificate(bytes(der))
+    except ValueError:
+        return
+    assert holder_of(certificate) is not None
+    assert certificate.not_valid_before_utc.tzinfo is not None

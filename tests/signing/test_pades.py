@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -90,6 +91,32 @@ def test_a_signature_that_permits_changes_is_no_seal(unsigned_pdf: bytes, signer
     metadata = signers.PdfSignatureMetadata(field_name="Other", md_algorithm="sha256", subfilter=fields.SigSeedSubFilter.PADES)
     approval = signers.sign_pdf(IncrementalPdfFileWriter(BytesIO(unsigned_pdf)), metadata, signer=_PluggedSigner(signer)).getvalue()
     assert read_seal(approval).faults == ("the signature does not forbid changes",)
+
+
+def signed_at(time: datetime | None, unsigned_pdf: bytes, signer: FileSigner) -> bytes:
+    """Sign with the genuine key but a date of one's own, as a faulty tool would."""
+    from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+    from pyhanko.sign import fields, signers
+
+    class Dated(signers.PdfSigner):
+        def init_signing_session(self, *arguments: object, **options: object) -> object:
+            session = super().init_signing_session(*arguments, **options)
+            session.system_time = time
+            return session
+
+    kind, forbidden = fields.SigSeedSubFilter.PADES, fields.MDPPerm.NO_CHANGES
+    metadata = signers.PdfSignatureMetadata(field_name="Seal", md_algorithm="sha256", subfilter=kind, certify=True, docmdp_permissions=forbidden)
+    return Dated(metadata, signer=_PluggedSigner(signer)).sign_pdf(IncrementalPdfFileWriter(BytesIO(unsigned_pdf))).getvalue()
+
+
+@pytest.mark.parametrize("time", [datetime(2026, 11, 29), None], ids=["without a zone", "none at all"])  # noqa: DTZ001 - the fault that is looked for
+def test_a_signature_whose_date_has_no_time_zone_is_a_fault(time: datetime | None, unsigned_pdf: bytes, signer: FileSigner) -> None:
+    assert read_seal(signed_at(time, unsigned_pdf, signer)).faults == ("the signature has no date with a time zone",)
+
+
+def test_a_date_of_ones_own_is_the_claimed_time(unsigned_pdf: bytes, signer: FileSigner) -> None:
+    time = datetime(2020, 2, 29, 12, tzinfo=UTC)
+    assert read_seal(signed_at(time, unsigned_pdf, signer)).signed_at == time
 
 
 def test_two_attachments_of_one_name_are_refused(twin_pdf: bytes, signer: FileSigner) -> None:

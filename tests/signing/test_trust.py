@@ -58,6 +58,13 @@ def test_a_file_that_cannot_be_appended_to_is_left_alone(tmp_path: Path, signer:
         ("Z'\n  valid_until", "'\n  valid_until", "valid_from: .* timezone"),
         ("signers:", "signers: {", "is not right"),
         ("signers:", "signers: []\nothers:", "signers: .* at least 1 item"),
+        ("name: Example Lab", 'name: "\\UFFFFFFFF"', "an escape in it stands for no character"),
+        ("name: Example Lab", 'name: "\\U00110000"', "an escape in it stands for no character"),
+        ("name: Example Lab", 'name: "\\uD800"', "half a surrogate pair"),
+        ("valid_from: '", "valid_from: '0001-01-01T00:00:00+23:00' # '", "valid_from: .* outside the years 1 to 9999"),
+        ("valid_until: '", "valid_until: '9999-12-31T23:59:59-23:00' # '", "valid_until: .* outside the years 1 to 9999"),
+        ("signers:", "[" * 5000 + "signers:", "nested deeper"),
+        ("signers:", "\0signers:", "special characters"),
     ],
 )
 def test_a_faulty_trust_file_is_refused_with_the_reason(tmp_path: Path, signer: FileSigner, old: str, new: str, reason: str) -> None:
@@ -91,8 +98,9 @@ def test_a_missing_or_huge_trust_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SigningError, match="cannot be read"):
         read_trust(tmp_path / "none.yaml")
     (tmp_path / "huge.yaml").write_text("#" * 1_100_000)
-    with pytest.raises(SigningError, match="larger than"):
-        read_trust(tmp_path / "huge.yaml")
+    for endless in (tmp_path / "huge.yaml", Path("/dev/zero")):
+        with pytest.raises(SigningError, match="larger than"):
+            read_trust(endless)
 
 
 def test_without_an_anchor_nobody_is_trusted(signer: FileSigner) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from evalspec.artifacts.columns import is_table, rows_of
 from evalspec.cli import main
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
@@ -44,7 +45,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def results(folder: Path) -> dict[str, Any]:
     findings = json.loads((folder / "findings.json").read_text(encoding="utf-8"))
-    return {finding["request"]["id"]: finding["result"] for finding in findings["findings"]}
+    return {
+        finding["request"]["id"]: {name: rows_of(value) if is_table(value) else value for name, value in finding["result"].items()}
+        for finding in findings["findings"]
+    }
 
 
 @pytest.fixture(scope="module")

@@ -69,12 +69,12 @@ def test_clustered_intervals_hold_their_estimate(rows: list[tuple[int, int, int]
     assert plain.low <= proportion.proportion + 1e-12
     assert plain.high >= proportion.proportion - 1e-12
     assert 0.0 <= proportion.interval.low <= proportion.proportion <= proportion.interval.high <= 1.0
-    assert proportion.effective_questions <= len(rows) + 1e-9
+    assert proportion.effective_n <= len(rows) + 1e-9
 
 
 def test_a_cluster_counts_as_one_question_when_every_answer_is_right() -> None:
     proportion = clustered_wilson([1] * 40, [number // 4 for number in range(40)])
-    assert proportion.effective_questions == 10.0
+    assert proportion.effective_n == 10.0
     assert proportion.interval.high == 1.0
     assert proportion.interval.low < wilson(10, 10).low
 

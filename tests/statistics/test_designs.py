@@ -17,13 +17,13 @@ FRACTIONAL = RNG.random(90)
 THREE = np.array(["a"] * 20 + ["b"] * 30 + ["c"] * 40)
 
 
-@pytest.mark.parametrize(("limits", "plain"), [("wilson", wilson), ("clopper_pearson", clopper_pearson), ("jeffreys", jeffreys)])
+@pytest.mark.parametrize(("method", "plain"), [("wilson", wilson), ("clopper_pearson", clopper_pearson), ("jeffreys", jeffreys)])
 @pytest.mark.parametrize("right", [0, 3, 9, 10])
-def test_independent_answers_get_the_plain_interval(limits: str, plain: object, right: int) -> None:
-    found = accuracy(np.array([1.0] * right + [0.0] * (10 - right)), Design(), limits=limits)
+def test_independent_answers_get_the_plain_interval(method: str, plain: object, right: int) -> None:
+    found = accuracy(np.array([1.0] * right + [0.0] * (10 - right)), Design(), method=method)
     expected = plain(right, 10)
     assert (found.interval.low, found.interval.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
-    assert (found.method, found.successes, found.effective_n) == (limits, right, None)
+    assert (found.method, found.successes, found.effective_n) == (method, right, None)
 
 
 def test_no_standard_error_is_ever_zero() -> None:
@@ -63,10 +63,10 @@ def test_clusters_follow_the_functions_for_clusters() -> None:
     labels = np.array([f"c{index % 31}" for index in range(90)])
     binary, fractional = accuracy(BINARY, Design(clusters=labels)), accuracy(FRACTIONAL, Design(clusters=labels))
     share, interval = clustered_wilson(BINARY, labels.tolist()), clustered_interval(FRACTIONAL, labels.tolist())
-    assert (binary.interval, binary.effective_n, binary.clusters) == (share.interval, share.effective_questions, 31)
+    assert (binary.interval, binary.effective_n, binary.clusters) == (share.interval, share.effective_n, 31)
     assert (fractional.interval.low, fractional.interval.high) == pytest.approx((interval.low, interval.high))
-    exact = accuracy(BINARY, Design(clusters=labels), limits="clopper_pearson")
-    expected = effective_limits(share.proportion, share.effective_questions, limits="clopper_pearson", degrees_of_freedom=30.0)
+    exact = accuracy(BINARY, Design(clusters=labels), method="clopper_pearson")
+    expected = effective_limits(share.proportion, share.effective_n, method="clopper_pearson", degrees_of_freedom=30.0)
     assert exact.interval == expected
 
 

@@ -10,7 +10,6 @@ from scipy.stats import binomtest
 
 from evalspec.statistics.differences import PairedCounts
 from evalspec.statistics.mcnemar import (
-    SMALLEST_P,
     mcnemar_asymptotic,
     mcnemar_continuity,
     mcnemar_exact,
@@ -19,6 +18,7 @@ from evalspec.statistics.mcnemar import (
     mcnemar_mid_p,
 )
 from evalspec.statistics.odds_ratios import odds_ratio_mid_p
+from evalspec.statistics.p_values import SMALLEST_P
 from evalspec.statistics.unpaired import TwoSamples, two_sample_z
 
 cell = st.integers(0, 400)

@@ -12,8 +12,8 @@ from scipy.stats import beta, multinomial
 from evalspec.statistics.designs import Design
 from evalspec.statistics.differences import PairedCounts
 from evalspec.statistics.mcnemar import mcnemar_exact
-from evalspec.statistics.one_sided import Method, above, log_e_value_above, mean_above, passing
-from evalspec.statistics.one_sided_power import LimitTest, limit_detectable, limit_power, limit_questions
+from evalspec.statistics.one_sided import LimitTest, Method, above, log_e_value_above, mean_above, passing
+from evalspec.statistics.one_sided_power import limit_detectable, limit_power, limit_questions
 from evalspec.statistics.sequential import LookPlan, log_e_value, nominal_alpha, spending_boundaries, spent_alpha
 
 METHODS: tuple[Method, ...] = ("score", "exact", "e_value")
@@ -30,7 +30,7 @@ def test_a_bound_lies_above_the_limit_exactly_where_the_p_value_is_below_alpha(
     if abs(test.p_value - alpha) > 1e-6:
         assert test.passed == (test.p_value < alpha)
         table = np.array([wins]), np.array([losses])
-        assert bool(passing(*table, counts.questions, limit, alpha=alpha, method=method)[0]) == test.passed
+        assert bool(passing(*table, counts.questions, LimitTest(limit, alpha, method))[0]) == test.passed
 
 
 @settings(max_examples=20, deadline=None)

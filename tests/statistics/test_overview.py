@@ -10,7 +10,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "evalspec"
 PAGE = PACKAGE.parent / "docs" / "statistics.md"
-PLUMBING = {"__init__", "arguments", "binomials", "groups", "quadrature"}
+PLUMBING = {"__init__", "arguments", "binomials", "groups", "p_values", "quadrature"}
 """Modules that hold no statistic: argument checks, and pieces of formulas."""
 
 INTRODUCTION = """# What statistics are there, and what do they rest on?

@@ -7,8 +7,9 @@ from scipy import stats
 from evalspec.statistics.clusters import clustered_interval
 from evalspec.statistics.designs import Design
 from evalspec.statistics.differences import PairedCounts, tango
-from evalspec.statistics.mcnemar import SMALLEST_P, mcnemar_asymptotic
+from evalspec.statistics.mcnemar import mcnemar_asymptotic
 from evalspec.statistics.odds_ratios import odds_ratio_exact, odds_ratio_limits
+from evalspec.statistics.p_values import SMALLEST_P
 from evalspec.statistics.paired_designs import design_difference, pool_difference
 from evalspec.statistics.permutations import reshuffle_groups, sign_flip_exact
 from evalspec.statistics.unpaired import TwoSamples, fisher_exact

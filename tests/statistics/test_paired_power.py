@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalspec.statistics.mcnemar import Variant
-from evalspec.statistics.noninferiority import noninferiority_questions
 from evalspec.statistics.paired_power import (
     PowerTarget,
     detectable_difference,
@@ -26,6 +25,7 @@ from evalspec.statistics.sample_sizes import (
     miettinen_questions,
     miller_detectable_difference,
     miller_questions,
+    nam_questions,
     simple_questions,
 )
 
@@ -123,8 +123,8 @@ def test_the_simple_formula_is_near_connors_for_small_differences() -> None:
 
 
 def test_a_non_inferiority_plan_gives_the_published_numbers() -> None:
-    assert noninferiority_questions(0.2, 0.0, 0.05) == pytest.approx(644, abs=1.0)
-    assert noninferiority_questions(0.1, 0.0, 0.02) == pytest.approx(2005, abs=1.0)
+    assert nam_questions(0.2, 0.0, -0.05) == pytest.approx(644, abs=1.0)
+    assert nam_questions(0.1, 0.0, -0.02) == pytest.approx(2005, abs=1.0)
 
 
 def test_millers_detectable_difference_inverts_his_sample_size() -> None:
@@ -155,9 +155,9 @@ def test_what_no_number_of_questions_can_do_is_refused() -> None:
     with pytest.raises(ValueError, match="repeats"):
         PairedVariance(0.1, first_repeats=0.5)
     with pytest.raises(ValueError, match=r"between 0 and 0\.5"):
-        noninferiority_questions(0.2, 0.0, 0.05, alpha=0.5)
-    with pytest.raises(ValueError, match="difference > -margin"):
-        noninferiority_questions(0.2, -0.05, 0.05)
+        nam_questions(0.2, 0.0, -0.05, alpha=0.5)
+    with pytest.raises(ValueError, match="limit must lie between"):
+        nam_questions(0.2, -0.05, -0.05)
 
 
 @pytest.mark.parametrize("test", TESTS)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalspec.statistics.one_sided_power import LimitTest, limit_detectable, limit_power, limit_questions
+from evalspec.statistics.one_sided import LimitTest
+from evalspec.statistics.one_sided_power import limit_detectable, limit_power, limit_questions
 from evalspec.statistics.paired_power import detectable_difference, exact_power_favoured, questions_needed
 from evalspec.statistics.planned_tests import PlannedTest
 

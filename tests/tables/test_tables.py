@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Pool, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
 from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses
-from evalspec.artifacts.study import LetterScoring, SampleAll
+from evalspec.artifacts.samples import SampleAll
+from evalspec.artifacts.study import LetterScoring
 from evalspec.tables.questions import questions_from_parquet, questions_to_parquet
 from evalspec.tables.responses import responses_from_parquet, responses_to_parquet, withheld
 

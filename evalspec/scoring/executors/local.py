@@ -2,132 +2,126 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import signal
-import subprocess
-import sys
-import tempfile
+import selectors
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import IO
 
-from evalspec.artifacts.schedule import Device
-from evalspec.artifacts.work import WorkerEvent, WorkOrder, WorkOrders
+from evalspec.artifacts.schedule import Device, taken_together
+from evalspec.artifacts.work import Assignment, WorkerEvent, WorkOrder
 from evalspec.errors import Diagnostic, ScoringError
+from evalspec.protocols import Journal
+from evalspec.scoring.dispatch import Dispatch
+from evalspec.scoring.executors.devices import local_devices, threads_of
+from evalspec.scoring.executors.process import WorkerProcess
+from evalspec.scoring.queue import Estimates, Queue
 
-SECRETS = ("EVALSPEC_KEY_PASSPHRASE",)
-"""Variables that are nothing to a worker."""
-
-TRIES = 3
-TAIL_LINES = 12
-FAILED = 3
+Tell = Callable[[WorkerEvent], None]
 
 
 class LocalExecutor:
-    """Runs work orders on the processors of this machine, in one worker that loads each model once.
+    """Runs work orders on devices of this machine, each of which has a worker that keeps its model loaded.
 
-    The orders travel through the worker's standard input, so that no question stands in a file; when this process ends, however it ends,
+    Assignments travel through a worker's standard input, so that no question stands in a file; when this process ends, however it ends,
     that input closes and the worker ends too.
     """
 
-    def __init__(self, *, threads: int | None = None) -> None:
-        self._threads = threads
+    def __init__(self, devices: Sequence[Device] | None = None, *, threads: int | None = None, estimates: Estimates | None = None) -> None:
+        self._devices = tuple(devices or local_devices(("cpu",), threads))
+        self._threads = threads_of(self._devices, threads)
+        self._estimates = estimates or Estimates()
 
     def devices(self) -> tuple[Device, ...]:
-        """Return the one device there is: this machine's processors."""
-        return (Device(id="cpu", kind="cpu", memory_bytes=_memory_bytes(), name=_processor()),)
+        """Return the devices that can score."""
+        return self._devices
 
-    def run(self, orders: Sequence[WorkOrder], journal: Path, tell: Callable[[WorkerEvent], None]) -> None:
-        """Score what the journal lacks; raises ScoringError when a model cannot be scored or the worker keeps crashing."""
+    def run(self, orders: Sequence[WorkOrder], journal: Journal, tell: Tell) -> None:
+        """Score what the journal lacks; raises ScoringError with every model that cannot be scored and every worker that keeps crashing.
+
+        Models that no single accelerator has room for come last, on all of them together.
+        """
+        together = taken_together(self._devices)
+        large = [order for order in orders if together is not None and self._estimates.room.get(order.model) == frozenset({together.id})]
         failures: list[Diagnostic] = []
-
-        def hear(event: WorkerEvent) -> None:
-            if event.kind == "failed":
-                failures.append(Diagnostic(event.message, hint=event.hint))
-            tell(event)
-
-        for attempt in range(1, TRIES + 1):
-            failures.clear()
-            code, tail = self._one_worker(orders, journal, hear)
-            if code == 0:
-                return
-            if code == FAILED and failures:
-                raise ScoringError(failures)
-            if code > 0 or attempt == TRIES:
-                raise _crash(code, tail)
-            tell(
-                WorkerEvent(
-                    kind="warning", model=orders[0].model, message=f"the worker was ended by {_signal_name(code)}; it goes on from the journal"
-                )
-            )
-
-    def _one_worker(self, orders: Sequence[WorkOrder], journal: Path, hear: Callable[[WorkerEvent], None]) -> tuple[int, str]:
-        command = [sys.executable, "-m", "evalspec.scoring.worker", "--jobs", "-", "--journal", str(journal)]
-        if self._threads is not None:
-            command += ["--threads", str(self._threads)]
-        with tempfile.TemporaryFile() as errors:
-            # A session of its own: Ctrl-C reaches this process alone, which then ends the worker.
-            environment = {name: value for name, value in os.environ.items() if name not in SECRETS}
-            worker = subprocess.Popen(  # noqa: S603 - our own module
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True, env=environment
-            )
+        for devices, some in ((self._devices, [order for order in orders if order not in large]), ((together,), large)):
             try:
-                _hand_over(worker, orders)
-                for line in worker.stdout or ():
-                    hear(WorkerEvent.from_json(line))
-                code = worker.wait()
-            finally:
+                if some:
+                    self._supervise([device for device in devices if device is not None], some, journal, tell)
+            except ScoringError as error:
+                failures += error.diagnostics
+        if failures:
+            raise ScoringError(failures)
+
+    def _supervise(self, devices: Sequence[Device], orders: Sequence[WorkOrder], journal: Journal, tell: Tell) -> None:
+        dispatch = Dispatch(Queue(orders, journal, self._estimates), [device.id for device in devices], tell)
+        _Crew(devices, dispatch, lambda device: WorkerProcess(self._arguments(device, journal))).work()
+        dispatch.conclude()
+
+    def _arguments(self, device: Device, journal: Journal) -> list[str]:
+        arguments = ["--journal", str(journal.folder), "--name", device.id, "--device", torch_name(device)]
+        if journal.secret_file is not None:
+            arguments += ["--secret", str(journal.secret_file)]
+        if self._threads is not None:
+            arguments += ["--threads", str(self._threads)]
+        return arguments
+
+
+def torch_name(device: Device) -> str:
+    """Return what torch calls a device; several together are placed by the library that spreads a model over them."""
+    return {"cpu": "cpu", "cuda": device.id}.get(device.kind, "auto")
+
+
+class _Crew:
+    """The workers of one run, each started when its device first gets something to do; none outlives `work`."""
+
+    def __init__(self, devices: Sequence[Device], dispatch: Dispatch, start: Callable[[Device], WorkerProcess]) -> None:
+        self._devices = devices
+        self._dispatch = dispatch
+        self._start = start
+        self._workers: dict[str, WorkerProcess] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def work(self) -> None:
+        """Keep every device busy until nothing is left that one of them takes."""
+        try:
+            while self._give_work():
+                for key, _ in self._selector.select():
+                    device, worker, attend = key.data
+                    if self._workers.get(device.id) is worker:
+                        attend(device, worker)
+        finally:
+            self._selector.close()
+            for worker in self._workers.values():
                 worker.kill()
-                worker.wait()
-                for pipe in (worker.stdin, worker.stdout):
-                    _close(pipe)
-            errors.seek(0)
-            return code, errors.read().decode(errors="replace")
 
+    def _give_work(self) -> bool:
+        """Give every idle device its next job; returns whether any device has one."""
+        for device in self._devices:
+            assignment = self._dispatch.assign(device.id) if self._dispatch.idle(device.id) else None
+            if assignment is not None:
+                self._send(device, assignment)
+        busy = any(not self._dispatch.idle(device.id) for device in self._devices)
+        if not busy:
+            self._dispatch.give_up()
+        return busy
 
-def _hand_over(worker: subprocess.Popen[bytes], orders: Sequence[WorkOrder]) -> None:
-    assert worker.stdin is not None
-    try:
-        worker.stdin.write(WorkOrders(orders=tuple(orders)).model_dump_json().encode() + b"\n")
-        worker.stdin.flush()
-    except BrokenPipeError:
-        return  # the worker is gone already; its exit code and its last words say why
+    def _send(self, device: Device, assignment: Assignment) -> None:
+        worker = self._workers.get(device.id)
+        if worker is None:
+            worker = self._workers[device.id] = self._start(device)
+            self._selector.register(worker.voice, selectors.EVENT_READ, (device, worker, self._hear))
+        worker.send(assignment)
+        self._selector.register(worker.ear, selectors.EVENT_WRITE, (device, worker, self._speak))
 
+    def _speak(self, _device: Device, worker: WorkerProcess) -> None:
+        if worker.write():
+            self._selector.unregister(worker.ear)
 
-def _close(pipe: IO[bytes] | None) -> None:
-    try:
-        if pipe is not None:
-            pipe.close()
-    except BrokenPipeError:
-        return  # what was not read has no reader any more
-
-
-def _crash(code: int, tail: str) -> ScoringError:
-    last = "\n".join(line for line in tail.splitlines()[-TAIL_LINES:] if line.strip())
-    how = f"was ended by {_signal_name(code)} {TRIES} times" if code < 0 else f"ended with code {code}"
-    hint = "SIGKILL mostly means that memory ran out; what was scored is kept, the same command goes on" if code == -signal.SIGKILL else None
-    return ScoringError(f"the scoring worker {how}" + (f"; its last lines were:\n{last}" if last else ""), hint=hint)
-
-
-def _signal_name(code: int) -> str:
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"code {code}"
-
-
-def _memory_bytes() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        return None
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor() or platform.machine())
-    return f"{named}, {os.cpu_count()} logical cores"
+    def _hear(self, device: Device, worker: WorkerProcess) -> None:
+        events = worker.read()
+        for event in events or ():
+            self._dispatch.heard(device.id, event)
+        if events is None:
+            for pipe in (worker.voice, worker.ear):
+                if pipe.fileno() in self._selector.get_map():
+                    self._selector.unregister(pipe)
+            del self._workers[device.id]
+            self._dispatch.ended(device.id, worker.end())

@@ -80,6 +80,7 @@ ANALYSIS = Analysis(
     result=AgreementResult,
     compute=compute,
     metrics=("agreement",),
+    pair_metrics=("agreement",),
     estimates=estimates,
     tolerance=1e-9,
     template="evalspec_agreement:agreement.html.j2",

@@ -1,0 +1,108 @@
+"""What can be asked of pairs of models, and what does the answer hold?"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from evalspec.analyses.pairs import PairRow
+from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
+from evalspec.artifacts.columns import Rows
+
+Test = Literal["exact", "mid_p"]
+Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]
+Correction = Literal["holm", "none"]
+Intervals = Literal["per_comparison", "simultaneous"]
+
+
+class McnemarOptions(Artifact):
+    """Paired comparison of models on the same questions."""
+
+    kind: Literal["mcnemar"]
+    family: Family = Field(description="Which pairs are compared: neighbours by score, each with a baseline, all, or the pairs named.")
+    test: Test = "exact"
+    correction: Correction = "holm"
+    alpha: Proportion = 0.05
+    level: Proportion = 0.95
+    intervals: Intervals = Field(
+        default="per_comparison",
+        description="Whether `level` holds for each interval by itself, or (`simultaneous`) for all intervals of the family together.",
+    )
+    baseline: ModelId | None = None
+    pairs: tuple[tuple[ModelId, ModelId], ...] = ()
+    discordance: Proportion | None = Field(
+        default=None, description="Expected share of questions that exactly one of two models answers correctly; for planning."
+    )
+
+    @model_validator(mode="after")
+    def _family_is_complete(self) -> Self:
+        if (self.baseline is not None) != (self.family == "vs_baseline"):
+            raise ValueError("`baseline` goes with `family: vs_baseline`, and only with it")
+        if bool(self.pairs) != (self.family == "named"):
+            raise ValueError("`pairs` go with `family: named`, and only with it")
+        if any(first == second for first, second in self.pairs):
+            raise ValueError("a pair needs two different models")
+        if len({frozenset(pair) for pair in self.pairs}) < len(self.pairs):
+            raise ValueError("a pair is named twice")
+        return self
+
+
+class McnemarRow(PairRow):
+    """One comparison of the family: what its pair shows, the adjusted p-value where the study asks for adjusting, and the decision.
+
+    `disagrees` marks a row whose interval and whose decision say different things about zero.
+    """
+
+    p_adjusted: float | None = None
+    separated: bool | None = None
+    disagrees: bool = False
+
+
+class BriefRow(Artifact):
+    """A comparison of a long family that a report does not list: its estimate and its counts, from which the rest follows.
+
+    `p_value` is that of the test which decides.
+    """
+
+    benchmark: Identifier
+    first: Identifier
+    second: Identifier
+    n: int
+    both: int | None
+    only_first: int | None
+    only_second: int | None
+    neither: int | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    method: str | None
+    p_value: float | None
+    p_adjusted: float | None
+    separated: bool | None
+    undefined: str | None
+
+
+class McnemarResult(Artifact):
+    """Every comparison of the family, and the models of each benchmark in order of their scores.
+
+    `rows` are those that a report lists: all of them, or of a benchmark with more than `most_listed` those with the smallest p; then `others` holds
+    the rest.
+
+    `critical` is how many standard errors the simultaneous intervals reach out, with its Monte Carlo standard error where it was drawn.
+    """
+
+    test: Test
+    family: Family
+    correction: Correction
+    alpha: float
+    level: float
+    intervals: Intervals
+    critical: float | None = None
+    critical_error: float | None = None
+    critical_by: Literal["max_t", "bonferroni"] | None = None
+    family_size: int
+    most_listed: int
+    rows: Rows[McnemarRow]
+    others: Rows[BriefRow]
+    order: dict[Identifier, tuple[Identifier, ...]]

@@ -1,0 +1,43 @@
+"""What can be asked of a signed run beyond its signature, and which exit code do all answers together give?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalspec.page_check import check_page
+from evalspec.recomputing import recompute
+from evalspec.rescoring import Bench, Wanted, rescore
+from evalspec.signing.verification import Verification
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one question came to: its name among the results for machines, its state, the exit code that it asks for, and lines for people."""
+
+    name: str
+    state: str
+    exit_code: int
+    text: str
+
+
+def check_recomputed(folder: Path, verification: Verification) -> tuple[Answer, ...]:
+    """Compute findings and verdict again from the responses, and hold the page against the files."""
+    found, page = recompute(folder, verification), check_page(folder, verification)
+    return (
+        Answer("recomputation", found.state, found.exit_code, found.describe()),
+        Answer("page", page.state, page.exit_code, page.describe()),
+    )
+
+
+def check_rescored(folder: Path, verification: Verification, wanted: Wanted, bench: Bench) -> Answer:
+    """Score some questions again from the weights."""
+    found = rescore(folder, verification, wanted, bench)
+    return Answer("rescoring", found.state, found.exit_code, found.describe())
+
+
+def combined(code: int, answers: Sequence[Answer]) -> int:
+    """Return the exit code of `verify`: what differs comes first, then what could not be done; an answer in order leaves `code` as it is."""
+    asked = {code, *(answer.exit_code for answer in answers)}
+    return next((worst for worst in (1, 3) if worst in asked), code)

@@ -1,0 +1,68 @@
+"""Do findings and verdict of a signed run follow from its responses?  Everything is read from verified bytes and computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evalspec import tools
+from evalspec.analyses.analyse import analyse
+from evalspec.analyses.catalogue import catalogue
+from evalspec.analyses.outside import named_tables
+from evalspec.analyses.recomputation import Divergence, Recomputation, compare
+from evalspec.artifacts.base import sha256_hex
+from evalspec.artifacts.protocol import CheckpointIdentity
+from evalspec.artifacts.questions import Question
+from evalspec.chain import Links, broken_links
+from evalspec.gating import gate
+from evalspec.planning.forecasts import forecast_gates
+from evalspec.protocols import Background
+from evalspec.row_check import row_faults
+from evalspec.signing.verification import Verification
+from evalspec.store import RESPONSES, STUDY_SOURCE, first_fault, table_name
+from evalspec.verified_run import VerifiedRun
+
+
+def recompute(folder: Path, verification: Verification) -> Recomputation:
+    """Rebuild findings and verdict from the recorded responses, all read from verified bytes, and compare them with the recorded ones."""
+    if verification.outcome == "altered":
+        return Recomputation("not_recomputable", why="the content is not as it was signed")
+    try:
+        return _recomputed(VerifiedRun(folder, verification))
+    except Exception as error:  # noqa: BLE001 - a signed report can hold anything, and an analysis can meet it with any error
+        return Recomputation("not_recomputable", why=first_fault(error))
+
+
+def _recomputed(run: VerifiedRun) -> Recomputation:
+    protocol, recorded = run.protocol, (run.findings(), run.verdict())
+    broken = broken_links(Links(run.content(STUDY_SOURCE), run.study, protocol, run.responses, run.content(RESPONSES), *recorded))
+    if broken:
+        return Recomputation("differs", broken)
+    faults = row_faults(run.responses, protocol, _keyed(run))
+    if faults:
+        return Recomputation("differs", faults)
+    missing = sorted({request.kind for request in protocol.analyses} - set(catalogue()))
+    if missing:
+        return Recomputation("not_recomputable", why=f"no analysis of the kind {missing[0]!r} is installed here")
+    tables = {table.sha256: run.content(table_name(table.sha256)) for table in named_tables(protocol.analyses, catalogue())}
+    other = tuple(Divergence(table_name(named), "", named, found) for named, content in tables.items() if (found := sha256_hex(content)) != named)
+    if other:
+        return Recomputation("differs", other)
+    findings = analyse(
+        run.responses,
+        protocol,
+        catalogue(),
+        responses_sha256=sha256_hex(run.content(RESPONSES)),
+        gate=gate,
+        background=Background(models=run.study.models, read_questions=lambda: run.questions, tables=tables),
+        unplanned=run.plan.unplanned if run.plan else (),
+    )
+    forecasts = forecast_gates(protocol, tools.check_tests(protocol))
+    verdict = gate(findings, protocol.thresholds, forecasts, findings_sha256=recorded[1].findings_sha256)  # the findings themselves are compared
+    return compare(recorded, (findings, verdict), catalogue())
+
+
+def _keyed(run: VerifiedRun) -> dict[str, Sequence[Question]]:
+    """Return the questions whose keys are known from the run itself, by benchmark; none where no model was scored from weights."""
+    scored = any(isinstance(model.identity, CheckpointIdentity) for model in run.protocol.models)
+    return {entry.benchmark: entry.questions for entry in run.questions.sets} if scored else {}

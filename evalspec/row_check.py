@@ -1,0 +1,72 @@
+"""Do the recorded rows of scored models fit in themselves?  Choices follow from log-probabilities, scores from choices and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalspec.analyses.recomputation import Divergence
+from evalspec.artifacts.protocol import CheckpointIdentity, Protocol
+from evalspec.artifacts.questions import LETTERS, Question
+from evalspec.artifacts.responses import BenchmarkResponses, Reason, Responses
+
+FILE = "responses.parquet"
+
+
+def row_faults(responses: Responses, protocol: Protocol, questions: Mapping[str, Sequence[Question]]) -> tuple[Divergence, ...]:
+    """Return every row of a model scored from weights that does not fit in itself; `questions` are those with known keys, by benchmark."""
+    scored = {model.id for model in protocol.models if isinstance(model.identity, CheckpointIdentity)}
+    return tuple(
+        fault
+        for entry in responses.benchmarks
+        for row, model in enumerate(entry.models)
+        if model in scored
+        for fault in _of_model(entry, row, questions.get(entry.benchmark))
+    )
+
+
+def best_choices(logprobs: NDArray[np.float64]) -> NDArray[np.int16]:
+    """Return the likeliest choice of each row (Q, C), -1 on an exact tie; NaN stands beyond a question's choices."""
+    values = np.where(np.isnan(logprobs), -np.inf, logprobs)
+    return np.where(choice_gaps(logprobs) > 0, values.argmax(axis=1), -1).astype(np.int16)
+
+
+def choice_gaps(logprobs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how far the two likeliest choices of each row (Q, C) lie apart."""
+    if logprobs.shape[1] < 2:
+        return np.full(len(logprobs), np.inf)
+    ranked = np.sort(np.where(np.isnan(logprobs), -np.inf, logprobs), axis=1)
+    return np.asarray(ranked[:, -1] - ranked[:, -2], dtype=np.float64)
+
+
+def letter(choice: int) -> str:
+    """Name a choice; -1 is none."""
+    return LETTERS[choice] if 0 <= choice < len(LETTERS) else "none"
+
+
+def _of_model(entry: BenchmarkResponses, row: int, questions: Sequence[Question] | None) -> Iterator[Divergence]:
+    choices, scores, reasons = entry.choices[row], entry.scores[row], entry.reasons[row]
+    if entry.logprobs is None or np.isnan(entry.logprobs[row]).all():
+        return  # not disclosed: choices are not recorded either
+    best = best_choices(entry.logprobs[row])
+    for index in np.flatnonzero((choices != best[:, None]).any(axis=1)).tolist():
+        recorded = next(int(choice) for choice in choices[index] if choice != best[index])
+        yield Divergence(FILE, _path(entry, row, index, "choice"), letter(recorded), f"{letter(int(best[index]))}, by its log-probabilities")
+    undetermined = choices < 0
+    wrong = np.where(undetermined, reasons != Reason.UNDETERMINED, reasons != Reason.NONE)
+    if questions is not None:
+        right = (choices == np.array([question.answer for question in questions])[:, None]).astype(np.float64)
+        wrong |= ~undetermined & (scores != right)
+    for index in np.flatnonzero(wrong.any(axis=1)).tolist():
+        repeat = int(np.flatnonzero(wrong[index])[0])
+        follows = "none" if undetermined[index, repeat] else f"{right[index, repeat]:g}" if questions is not None else "a score"
+        recorded_score = scores[index, repeat]
+        yield Divergence(
+            FILE, _path(entry, row, index, "score"), None if np.isnan(recorded_score) else float(recorded_score), f"{follows}, by its choice"
+        )
+
+
+def _path(entry: BenchmarkResponses, row: int, index: int, part: str) -> str:
+    return f"/{entry.benchmark}/{entry.models[row]}/{entry.questions[index]}/{part}"

@@ -1,0 +1,243 @@
+"""How is a job scored?  What its record lacks, batch by batch, in the order of its plan, with a model that is loaded when it is first needed."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from evalspec.artifacts.journal import BatchRecord, JobRecord, SessionRecord
+from evalspec.artifacts.work import AskedQuestion, Assignment, BenchmarkWork, EncodedQuestion, WorkerEvent, WorkOrder
+from evalspec.errors import ScoringError
+from evalspec.scoring.batching import Plan, one_by_one, plan_digest, plan_questions
+from evalspec.scoring.parts import Memory, compute_in_parts, cut
+from evalspec.scoring.preparation import Checkpoints, Meanwhile
+from evalspec.scoring.tokens import EncodedWork, encode_work
+
+if TYPE_CHECKING:
+    from evalspec.scoring.causal_lm import Answered, CausalLM, Reading
+
+SMALL_MODEL = 20_000_000
+"""Parameters below which a second thread costs more than it gives."""
+
+Tell = Callable[[WorkerEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a worker computes: torch's name for it, or `auto` for all accelerators together; threads; and what the journal calls it."""
+
+    device: str
+    threads: int | None
+    name: str = ""
+
+
+class Writer(Protocol):
+    """One job of a journal, open for appending; `record` is what was there at opening, `set_aside` what was put away and `why`."""
+
+    record: JobRecord
+    set_aside: Path | None
+    why: str
+
+    def append(self, record: SessionRecord | BatchRecord) -> None:
+        """Keep one record."""
+
+    def start_over(self) -> None:
+        """Set aside what there is and begin anew."""
+
+
+class WritableJournal(Protocol):
+    """Where finished batches go."""
+
+    def writing(self, job: str, *, waiting: Callable[[], None]) -> AbstractContextManager[Writer]:
+        """Open a job alone; calls `waiting` when another process has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """The questions of an assignment, ready to be scored."""
+
+    work: BenchmarkWork
+    encoded: EncodedWork
+    plan: Plan
+
+
+class ModelRun:
+    """One model on one device; its checkpoint is verified and loaded when the first missing batch is met, and only then."""
+
+    def __init__(self, order: WorkOrder, place: Place, checkpoints: Checkpoints, tell: Tell) -> None:
+        self._order = order.model_copy(update={"works": ()})
+        self._place = place
+        self._checkpoints = checkpoints
+        self._tell = tell
+        self._parts = 1
+        self._next: tuple[BenchmarkWork, Meanwhile[EncodedWork]] | None = None
+
+    def has(self, order: WorkOrder) -> bool:
+        """Return whether an order is for this very model."""
+        return order.model_copy(update={"works": ()}) == self._order
+
+    def score(self, assignment: Assignment, journal: WritableJournal) -> None:
+        """Bring one job to its end in the journal."""
+        work, answers = assignment.work, [len(question.answers) for question in assignment.work.questions]
+        self._parts = max(self._parts, assignment.parts)
+        waiting = "another run is scoring this; waiting for its results"
+        with journal.writing(assignment.key().digest(), waiting=lambda: self._warn(work, waiting)) as writer:
+            if not writer.record.fits(answers):
+                writer.start_over()
+            if not writer.record.complete:
+                encoded = self._encode(work)
+                plan = one_by_one(len(work.questions)) if assignment.one_by_one else self._plan(encoded)
+                self._begin(work, writer, self._session(encoded, plan))
+                if assignment.too_few_parts >= max(len(batch.questions) for batch in plan):
+                    raise self._too_large(work)
+                self._prepare(assignment.ahead)
+                self._score_missing(_Job(work, encoded, plan), writer)
+
+    def release(self) -> None:
+        """Give back the memory of the model."""
+        if "_model" in self.__dict__:
+            from evalspec.scoring.arithmetic import free_memory  # noqa: PLC0415 - torch is loaded already
+
+            del self._model
+            gc.collect()
+            free_memory()
+
+    @cached_property
+    def _model(self) -> CausalLM:
+        order, folder = self._order, Path(self._order.folder)
+        self._tell(WorkerEvent(kind="loading", model=order.model))
+        try:
+            from evalspec.scoring.arithmetic import settle_arithmetic  # noqa: PLC0415 - as below
+            from evalspec.scoring.causal_lm import load  # noqa: PLC0415 - torch is loaded only when there is something to score
+        except ModuleNotFoundError as error:
+            raise ScoringError(f"scoring needs the library '{error.name}', which is not installed", hint="install the extra `score`") from error
+        self._checkpoints.verify(order)
+        settle_arithmetic(1 if order.identity.parameters < SMALL_MODEL else self._place.threads)
+        try:
+            loaded = load(folder, model=order.model, precision=order.precision, device=self._place.device)
+        except MemoryError as error:
+            raise ScoringError(f"model '{order.model}' does not fit into the memory of this machine") from error
+        self._tell(WorkerEvent(kind="ready", model=order.model))
+        return loaded
+
+    def _encode(self, work: BenchmarkWork) -> EncodedWork:
+        """Return the ids of the questions, which may have been got ready; a tokenizer must not be used by two threads at once."""
+        prepared, self._next = self._next, None
+        if prepared is not None:
+            if prepared[0] == work:
+                return prepared[1].result()
+            prepared[1].wait()
+        return encode_work(work, self._model.vocabulary)
+
+    def _prepare(self, ahead: WorkOrder | None) -> None:
+        """Get ready what is likely to come next: token ids for this model, or the files of another one."""
+        if ahead is None:
+            return
+        if self.has(ahead):
+            vocabulary = self._model.vocabulary
+            self._next = (ahead.works[0], Meanwhile(lambda: encode_work(ahead.works[0], vocabulary)))
+        else:
+            self._checkpoints.read_ahead(ahead)
+
+    def _plan(self, encoded: EncodedWork) -> Plan:
+        return plan_questions(encoded.questions, self._model.abilities, self._order.batch_rule)
+
+    def _session(self, encoded: EncodedWork, plan: Plan) -> SessionRecord:
+        from evalspec.scoring.arithmetic import threads_in_use  # noqa: PLC0415 - as above
+        from evalspec.scoring.causal_lm import versions  # noqa: PLC0415 - as above
+
+        return SessionRecord(
+            questions=len(encoded.questions),
+            batches=len(plan),
+            plan_sha256=plan_digest(plan),
+            prefix_tokens=max(len(batch.sharing.prefix) for batch in plan),
+            branches=any(batch.sharing.branches for batch in plan),
+            letters=encoded.letters,
+            first_ids=encoded.first_ids,
+            head=self._model.head,
+            dtype=self._model.dtype,
+            versions=versions(),
+            device=self._place.name or self._place.device,
+            threads=threads_in_use(),
+        )
+
+    def _begin(self, work: BenchmarkWork, writer: Writer, session: SessionRecord) -> None:
+        """Open a session in the journal; what belongs to another plan is set aside, and whatever was set aside is told."""
+        if writer.record.sessions and writer.record.sessions[0].plan_sha256 != session.plan_sha256:
+            writer.start_over()
+        if writer.set_aside is not None:
+            self._warn(work, f"{writer.why}; the file was put aside as {writer.set_aside.name} and is scored again")
+        writer.append(session)
+
+    def _score_missing(self, job: _Job, writer: Writer) -> None:
+        reading: Reading | None = None
+        for index, batch in enumerate(job.plan):
+            if index not in writer.record.batches:
+                if reading is None or reading.sharing != batch.sharing:
+                    reading = self._model.reading(batch.sharing)
+                writer.append(self._score_batch(job, index, reading))
+                self._tell(WorkerEvent(kind="batch", model=self._order.model, benchmark=job.work.benchmark, questions=len(batch.questions)))
+
+    def _score_batch(self, job: _Job, index: int, reading: Reading) -> BatchRecord:
+        batch = job.plan[index]
+        started = time.perf_counter()
+        items = [job.encoded.questions[number] for number in batch.questions]
+        asked = [job.work.questions[number] for number in batch.questions]
+        answered, parts = self._answer(job.work, items, reading)
+        values = [one.logprobs for one in answered]
+        _refuse_not_finite(self._order.model, asked, values)
+        shapes = [batch.sharing.shape(item) for item in items]
+        return BatchRecord(
+            index=index,
+            questions=batch.questions,
+            logprobs=tuple(values),
+            token_counts=tuple(tuple(len(answer.ids) for answer in item.answers) for item in items),
+            byte_counts=tuple(tuple(len(answer.encode()) for answer in question.answers) for question in asked),
+            distributions=tuple(one.distribution for one in answered if one.distribution is not None),
+            padded_tokens=sum(sum(shape.rows for shape in some) * max(shape.longest for shape in some) for some in cut(shapes, parts)),
+            real_tokens=sum(shape.tokens for shape in shapes),
+            seconds=round(time.perf_counter() - started, 6),
+            parts=parts,
+        )
+
+    def _answer(self, work: BenchmarkWork, items: Sequence[EncodedQuestion], reading: Reading) -> tuple[list[Answered], int]:
+        """Return what the model says about a batch, and in how many parts it was computed."""
+        from evalspec.scoring.arithmetic import free_memory, memory_ran_out  # noqa: PLC0415 - torch is loaded already
+
+        def halved(parts: int) -> None:
+            self._parts = parts
+            message = f"memory ran out; batches are computed in {parts} parts from here on"
+            self._tell(WorkerEvent(kind="warning", model=self._order.model, benchmark=work.benchmark, message=message, parts=parts))
+
+        memory = Memory(memory_ran_out, free_memory)
+        try:
+            answer = partial(self._model.answer, reading=reading, distribution=work.distribution)
+            return compute_in_parts(answer, items, self._parts, memory=memory, halved=halved)
+        except MemoryError as error:
+            raise self._too_large(work) from error
+
+    def _too_large(self, work: BenchmarkWork) -> ScoringError:
+        return ScoringError(
+            f"model '{self._order.model}' on benchmark '{work.benchmark}': memory runs out even with one question at a time",
+            hint="give the model a device with more memory, or end what else uses this one",
+        )
+
+    def _warn(self, work: BenchmarkWork, message: str) -> None:
+        self._tell(WorkerEvent(kind="warning", model=self._order.model, benchmark=work.benchmark, message=message))
+
+
+def _refuse_not_finite(model: str, asked: Sequence[AskedQuestion], values: Sequence[Sequence[float]]) -> None:
+    for question, logprobs in zip(asked, values, strict=True):
+        if not np.all(np.isfinite(logprobs)):
+            raise ScoringError(
+                f"model '{model}' gives no finite probability at question '{question.name}'",
+                hint="its weights are damaged, or its precision overflows: try `precision: float32`",
+            )

@@ -1,0 +1,117 @@
+"""Do recorded tables fit the questions that their models are said to have answered?  Looked at before anything is drawn or scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from evalspec.artifacts.protocol import RecordIdentity
+from evalspec.artifacts.questions import Question
+from evalspec.artifacts.responses import Origin
+from evalspec.artifacts.study import Disclosure, RecordedResponses, Study
+from evalspec.errors import Diagnostic, InputError
+from evalspec.places import resolve_inside
+from evalspec.scoring.replay import BENCHMARK, ID, MODEL, ReadTable, as_name, identify_record, read_rows
+from evalspec.scoring.tables import RecordedTable
+from evalspec.tables.faults import strictest
+
+Sources = Mapping[str, Sequence[Question]]
+"""All questions of each benchmark's source, whether they are drawn or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A model's recorded responses: the study's id for the model, the table and where it lies, and the table's name for the model."""
+
+    model: str
+    path: Path
+    table: RecordedTable
+    identity: RecordIdentity
+
+
+def read_records(study: Study, *, folder: Path, root: Path) -> tuple[Record, ...]:
+    """Return the record of every model whose responses are recorded; raises InputError with every fault, each once."""
+    shown = strictest(benchmark.disclosure for benchmark in study.benchmarks)
+    read, records = _reader(shown), []
+    faults: dict[Diagnostic, None] = {}
+    for model in study.models:
+        source = model.source
+        if not isinstance(source, RecordedResponses):
+            continue
+        try:
+            path = resolve_inside(source.responses, folder=folder, root=root)
+            identity = identify_record(path, name=source.model or model.id, origin=source.responses, sha256=source.sha256, read=read)
+            records.append(Record(model.id, path, read(path), identity))
+        except InputError as error:
+            faults |= dict.fromkeys(error.diagnostics)
+    if faults:
+        raise InputError(faults)
+    return tuple(records)
+
+
+def check_records(records: Sequence[Record], sources: Sources) -> None:
+    """Read every recorded answer to a question of the sources; raises InputError with the faults of all tables, each once."""
+    faults: dict[Diagnostic, None] = {}
+    for record in records:
+        for benchmark, questions in sources.items():
+            origin = Origin(model=record.model, benchmark=benchmark, route="recorded", precision="as recorded")
+            try:
+                read_rows(record.table, record.identity.model, questions, origin)
+            except InputError as error:
+                faults |= dict.fromkeys(error.diagnostics)
+    if faults:
+        raise InputError(faults)
+
+
+def left_out(records: Sequence[Record], sources: Sources) -> Iterator[str]:
+    """Say of each table how many of its rows are about questions that no source has, or models that the study does not name."""
+    for table in dict.fromkeys(record.table.sha256 for record in records):
+        sharing = [record for record in records if record.table.sha256 == table]
+        yield from _left_out(sharing[0].table, {record.identity.model for record in sharing}, sources)
+
+
+def _reader(shown: Disclosure) -> ReadTable:
+    """Return what reads each table once, also one that cannot be read."""
+
+    @cache
+    def read_once(path: Path) -> RecordedTable | InputError:
+        try:
+            return RecordedTable.read(path, shown)
+        except InputError as error:
+            return error
+
+    def read(path: Path) -> RecordedTable:
+        found = read_once(path)
+        if isinstance(found, InputError):
+            raise found
+        return found
+
+    return read
+
+
+def _left_out(table: RecordedTable, names: set[str], sources: Sources) -> Iterator[str]:
+    model, identifier = table.first_of(MODEL), table.first_of(ID)
+    known = {benchmark: {question.id for question in questions} for benchmark, questions in sources.items()}
+    anywhere = set().union(*known.values())
+    models, strangers, questions = set[str | None](), 0, list[int]()
+    for row in range(table.length):
+        benchmark = as_name(table.columns[BENCHMARK][row]) if BENCHMARK in table.columns else None
+        if BENCHMARK in table.columns and benchmark not in known:
+            continue
+        named = as_name(table.columns[model][row]) if model else None
+        if model and named not in names:
+            models.add(named)
+            strangers += 1
+        elif identifier and as_name(table.columns[identifier][row]) not in (known[benchmark] if benchmark else anywhere):
+            questions.append(row)
+    if questions:
+        first = table.place(questions[0])
+        yield f"'{table.name}': {_rows(len(questions))} of questions that the source does not have left out, the first in line {first.line}"
+    if strangers:
+        yield f"'{table.name}': {_rows(strangers)} of {len(models):,} model{'s' if len(models) > 1 else ''} that the study does not name left out"
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

@@ -1,0 +1,85 @@
+"""Recorded tables are held against all questions of the sources before anything is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalspec.artifacts.questions import Question
+from evalspec.artifacts.study import AnalysisRequest, Benchmark, Disclosure, LetterScoring, Model, QuestionFile, RecordedResponses, Study
+from evalspec.errors import InputError
+from evalspec.scoring.records import check_records, left_out, read_records
+
+FIRST = tuple(Question(f"q{number}", "?", ("w", "x"), 0) for number in range(3))
+SECOND = tuple(Question(f"r{number}", "?", ("w", "x"), 0) for number in range(2))
+
+
+def study_of(*models: Model, disclosures: tuple[Disclosure, ...] = ("full",)) -> Study:
+    benchmarks = tuple(
+        Benchmark(id=f"b{number}", source=QuestionFile(file="q.jsonl"), scoring=LetterScoring(method="letter"), disclosure=disclosure)
+        for number, disclosure in enumerate(disclosures)
+    )
+    asked = AnalysisRequest(id="accuracy", kind="intervals", benchmarks=("b0",), options={})
+    return Study(apiVersion="evalspec/v1", title="t", seed=1, models=models, benchmarks=benchmarks, analyses=(asked,), source_sha256="0" * 64)
+
+
+def recorded(identifier: str, file: str = "t.csv", name: str | None = None) -> Model:
+    return Model(id=identifier, source=RecordedResponses(responses=file, model=name))
+
+
+def test_every_fault_of_every_table_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,model,score\nq0,a,1\nq1,a,2\nq0,b,1\nq1,b,x\n")
+    (tmp_path / "empty.csv").write_text("")
+    study = study_of(recorded("a"), recorded("b"), recorded("c", "empty.csv"), recorded("d", "empty.csv"), recorded("e", "absent.csv"))
+    with pytest.raises(InputError) as caught:
+        read_records(study, folder=tmp_path, root=tmp_path)
+    assert [fault.message for fault in caught.value.diagnostics] == [
+        "'empty.csv' is empty: it holds no row of results",
+        "there is no file 'absent.csv'",
+    ]
+    records = read_records(study_of(recorded("a"), recorded("b")), folder=tmp_path, root=tmp_path)
+    with pytest.raises(InputError) as caught:
+        check_records(records, {"b0": FIRST})
+    assert [fault.location and fault.location.line for fault in caught.value.diagnostics] == [3, 5]
+
+
+def test_rows_of_unknown_questions_and_models_are_counted_with_their_first_line(tmp_path: Path) -> None:
+    rows = ["id,model,score", "q0,a,1", "r0,a,1", "zz,a,1", "yy,a,1", "q0,other,1", "q1,third,1", "q1,third,x"]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    records = read_records(study_of(recorded("mine", name="a")), folder=tmp_path, root=tmp_path)
+    assert list(left_out(records, {"b0": FIRST, "b1": SECOND})) == [
+        "'t.csv': 2 rows of questions that the source does not have left out, the first in line 4",
+        "'t.csv': 3 rows of 2 models that the study does not name left out",
+    ]
+    check_records(records, {"b0": FIRST, "b1": SECOND})
+
+
+def test_a_column_of_benchmarks_says_which_source_must_know_a_question(tmp_path: Path) -> None:
+    rows = ["benchmark,id,score", "b0,q0,1", "b0,r0,1", "b1,r0,1", "elsewhere,zz,1"]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    records = read_records(study_of(recorded("a")), folder=tmp_path, root=tmp_path)
+    assert list(left_out(records, {"b0": FIRST, "b1": SECOND})) == [
+        "'t.csv': 1 row of questions that the source does not have left out, the first in line 3"
+    ]
+
+
+def test_a_wide_table_that_fits_leaves_nothing_out(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,a,b\nq0,1,0\nq1,0,1\n")
+    records = read_records(study_of(recorded("a"), recorded("b")), folder=tmp_path, root=tmp_path)
+    assert list(left_out(records, {"b0": FIRST})) == []
+
+
+def test_ids_that_match_no_question_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,a\nQ0,1\nQ1,0\n")
+    records = read_records(study_of(recorded("a")), folder=tmp_path, root=tmp_path)
+    with pytest.raises(InputError, match="has results for none of the questions: the table has 'Q0', 'Q1'; the study asks 'q0', 'q1', 'q2'"):
+        check_records(records, {"b0": FIRST})
+
+
+def test_a_table_shows_no_more_than_the_most_secret_benchmark_allows(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,a\nCANARY,1\nq1,CANARY\n")
+    records = read_records(study_of(recorded("a"), disclosures=("full", "none")), folder=tmp_path, root=tmp_path)
+    with pytest.raises(InputError) as caught:
+        check_records(records, {"b0": FIRST, "b1": SECOND})
+    assert "CANARY" not in str(caught.value)
