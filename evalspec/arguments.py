@@ -119,6 +119,8 @@ def _machine(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
     command.add_argument("--token-budget", type=_positive, metavar="N", help="tokens per batch; part of the protocol")
     command.add_argument("--devices", type=_devices, metavar="LIST", help="what scores, such as cpu,cpu or cuda:0,cuda:1 (default: all)")
     command.add_argument("--threads", type=_positive, metavar="N", help="processor threads for scoring")
+    command.add_argument("--executor", choices=("local", "ray"), help="score on this machine, or on those of a Ray cluster (default: local)")
+    command.add_argument("--ray-address", metavar="ADDRESS", help="the Ray cluster (default: the one that this machine belongs to)")
     return command
 
 

@@ -12,8 +12,9 @@ from evalspec.analyses.outside import examine_tables, named_tables
 from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.questions import QuestionBank, QuestionSet
 from evalspec.artifacts.samples import SampleChosen
-from evalspec.artifacts.study import HubCheckpoint, HubQuestions, RecordedResponses
-from evalspec.errors import Diagnostic, InputError
+from evalspec.artifacts.served import ServedModel, is_local
+from evalspec.artifacts.study import HubCheckpoint, HubQuestions, LocalCheckpoint, RecordedResponses
+from evalspec.errors import Diagnostic, InputError, UsageError
 from evalspec.foreign import read_file
 from evalspec.importing.questions import read_questions
 from evalspec.language.against_questions import check_against_questions
@@ -55,6 +56,7 @@ def check(study: Path, settings: Settings) -> SoundStudy:
     Questions of a hub that are not in its local cache are `absent`, which is for the caller to judge.
     """
     compiled = compile_study(study, catalogue())
+    _refuse_plain_http(compiled, settings)
     sets, absent, pools = [], [], {}
     faults: list[Diagnostic] = []
     for benchmark in compiled.study.benchmarks:
@@ -81,6 +83,19 @@ def check(study: Path, settings: Settings) -> SoundStudy:
     bank = QuestionBank(tuple(sets))
     check_against_questions(compiled, bank)
     return SoundStudy(compiled, bank, tuple(absent), tables, pools, _read_answers(compiled, bank))
+
+
+def _refuse_plain_http(compiled: CompiledStudy, settings: Settings) -> None:
+    """Raise UsageError for every server to which questions and keys would go through a network unencrypted."""
+    plain = [
+        place
+        for place, model in enumerate(compiled.study.models)
+        if isinstance(model.source, ServedModel) and model.source.endpoint.startswith("http:") and not is_local(model.source.endpoint)
+    ]
+    if plain and not settings.server_http:
+        hint = "write https; only on a network of your own, allow it with server_http = true in evalspec.toml"
+        places = [compiled.place(("models", place, "source", "endpoint")) for place in plain]
+        raise UsageError([Diagnostic("questions and key would go to this server unencrypted", hint=hint, location=place) for place in places])
 
 
 def _read_tables(compiled: CompiledStudy) -> dict[str, bytes]:
@@ -135,7 +150,7 @@ def check_models(sound: SoundStudy, settings: Settings) -> SeenModels:
             absent.append(error)
             continue
         try:
-            if not isinstance(model.source, RecordedResponses):
+            if isinstance(model.source, LocalCheckpoint | HubCheckpoint):
                 checkpoint = find_checkpoint(model.source, folder=compiled.folder, root=compiled.root, hub_cache=settings.hub_cache)
                 identify(checkpoint, digest=_no_digest)
         except InputError as error:

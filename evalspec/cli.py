@@ -284,7 +284,7 @@ def _settings(options: argparse.Namespace) -> Settings:
     """Return options over evalspec.toml over defaults; the environment is read here, and for a new key's passphrase, and nowhere else."""
     from evalspec.settings import settings_for
 
-    given = {name: getattr(options, name, None) for name in ("cache", "key", "trust_out", "token_budget", "devices", "threads")}
+    given = {name: getattr(options, name, None) for name in ("cache", "key", "trust_out", "token_budget", "devices", "threads", "executor", "ray_address")}
     pdf = False if getattr(options, "no_pdf", False) else None
     return settings_for(getattr(options, "study", None) or Path("study.yaml"), {**given, "pdf": pdf}, os.environ)
 

@@ -184,7 +184,7 @@ def _model_differences(first: ProtocolModel, second: ProtocolModel) -> Iterator[
     if isinstance(one, CheckpointIdentity) and isinstance(other, CheckpointIdentity):
         yield from (name for name in ("weights_sha256", "tokenizer_sha256") if getattr(one, name) != getattr(other, name))
     elif one != other:
-        yield "responses"
+        yield "server" if one.kind == other.kind == "served" else "responses"
 
 
 def _differing(first: Artifact, second: Artifact, names: tuple[str, ...]) -> Iterator[str]:
@@ -210,20 +210,18 @@ def _comparisons(old: _Run, new: _Run) -> Iterator[ModelComparison]:
 
 def _both(model: str, before: BenchmarkResponses, after: BenchmarkResponses, common: list[str]) -> BenchmarkResponses:
     """Return the answers of both runs to the common questions, as those of two models, under the design of the second run."""
-    here, there = ([run.questions.index(question) for question in common] for run in (after, before))
+    here, there = (run.at([run.questions.index(question) for question in common]) for run in (after, before))
     row, earlier = after.models.index(model), before.models.index(model)
     return replace(
-        after,
+        here,
         models=("second", "first"),
-        questions=tuple(common),
-        subjects=tuple(after.subjects[place] for place in here),
-        weights=after.weights[here] / after.weights[here].mean(),
-        scores=np.stack([_mean(after, row)[here], _mean(before, earlier)[there]])[..., None],
-        reasons=np.stack([after.reasons[row, here, 0], before.reasons[earlier, there, 0]])[..., None],
-        choices=np.stack([after.choices[row, here, 0], before.choices[earlier, there, 0]])[..., None],
+        weights=here.weights / here.weights.mean(),
+        scores=np.stack([_mean(here, row), _mean(there, earlier)])[..., None],
+        reasons=np.stack([here.reasons[row, :, 0], there.reasons[earlier, :, 0]])[..., None],
+        choices=np.stack([here.choices[row, :, 0], there.choices[earlier, :, 0]])[..., None],
         logprobs=None,
-        clusters=tuple(after.clusters[place] for place in here) if after.clusters else (),
         flags=(),
+        distributions=None,
     )
 
 

@@ -16,8 +16,11 @@ from evalspec.errors import how_to_install
 from evalspec.places import can_be_written, nearest_existing
 from evalspec.reporting.pdf import is_loadable, missing_libraries
 
-EXTRAS = {"score": ("torch", "transformers", "safetensors"), "report": ("weasyprint", "pyhanko", "fontTools")}
-PURPOSES = {"score": "score models on this machine", "report": "render and seal the PDF"}
+EXTRAS = {"score": ("torch", "transformers", "safetensors"), "report": ("weasyprint", "pyhanko", "fontTools"), "server": ("httpx2",)}
+PURPOSES = {"score": "score models on this machine", "report": "render and seal the PDF", "server": "ask models behind a server"}
+FOR_SOME = frozenset({"server"})
+"""Extras that most studies can do without."""
+
 PANGO_REMEDY = "Debian and Ubuntu: apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0; macOS: brew install pango"
 TOOLS = {"openssl": "check a seal without evalspec", "pdfsig": "check the PDF's signature without evalspec (package poppler-utils)"}
 
@@ -68,7 +71,8 @@ def _python() -> Examination:
 def _library(module: str, extra: str) -> Examination:
     present = find_spec(module) is not None
     remedy = None if present else how_to_install(extra)
-    return Examination(module.lower(), present, _version(module) if present else "not installed", PURPOSES[extra], remedy)
+    found = _version(module) if present else "not installed"
+    return Examination(module.lower(), present, found, PURPOSES[extra], remedy, optional=extra in FOR_SOME)
 
 
 def _version(module: str) -> str:

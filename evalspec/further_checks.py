@@ -23,11 +23,11 @@ class Answer:
 
 
 def check_recomputed(folder: Path, verification: Verification) -> tuple[Answer, ...]:
-    """Compute findings and verdict again from the responses, and hold the page against the files."""
-    found, page = recompute(folder, verification), check_page(folder, verification)
+    """Hold the page against the files, and compute findings and verdict again from the responses."""
+    page, found = check_page(folder, verification), recompute(folder, verification)
     return (
-        Answer("recomputation", found.state, found.exit_code, found.describe()),
         Answer("page", page.state, page.exit_code, page.describe()),
+        Answer("recomputation", found.state, found.exit_code, found.describe()),
     )
 
 

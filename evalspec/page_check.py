@@ -68,7 +68,8 @@ def check_page(folder: Path, verification: Verification) -> PageCheck:
         try:
             faults += tuple(fault for fault in text_faults(page, compose(_dossier(run)).html) if fault.place not in {one.place for one in faults})
         except Exception as error:  # noqa: BLE001 - the same
-            why = f"it cannot be composed: {first_fault(error)}"
+            why = f"the files of its run, which this version wrote, do not compose to a page: {first_fault(error)}"
+            return PageCheck("differs" if faults else "not_checked", len(shown), faults, why)
     return PageCheck("differs" if faults else "not_compared" if why else "same", len(shown), faults, why)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evalspec import __version__, surroundings, tools
+from evalspec import __version__, servers, surroundings, tools
 from evalspec.analyses.analyse import analyse
 from evalspec.analyses.catalogue import catalogue
 from evalspec.artifacts.lock import LOCK, LockedPlan
@@ -57,7 +57,8 @@ ATTACHED = (STUDY_SOURCE, PROTOCOL, FINDINGS, VERDICT)
 class Prepared:
     """Everything that is known before scoring.
 
-    `warnings` say what of recorded tables is left out and whether a secret was lost; `tables` are outside ones by SHA-256.
+    `warnings` say what of recorded tables is left out, whether a secret was lost and what servers bring with them; `tables` are outside ones by
+    SHA-256.
     """
 
     compiled: CompiledStudy
@@ -107,7 +108,7 @@ def prepare(study: Path, settings: Settings, *, earlier: RunDirectory | None = N
         compiled.study,
         bank=bank,
         draws=draws,
-        identities={name: model.identity for name, model in models.items()},
+        identities={**{name: model.identity for name, model in models.items()}, **servers.identities(compiled.study)},
         batch_rule=BatchRule(token_budget=settings.token_budget),
         commit=commit,
         shown=shown,
@@ -120,9 +121,16 @@ def prepare(study: Path, settings: Settings, *, earlier: RunDirectory | None = N
         folders={name: model.place for name, model in models.items() if name not in recorded},
         records={name: model.place for name, model in models.items() if name in recorded},
         preambles={entry.id: preamble_texts(entry, shown[entry.id]) for entry in compiled.study.benchmarks},
+        accesses=servers.accesses(compiled.study, settings),
     )
-    orders = task.orders()
-    schedule = build_schedule(protocol, orders=orders, draws=draws.values(), outlook=tools.outlook(protocol, orders, models, settings))
+    orders, served, journal = task.orders(), task.served_orders(), tools.journal(settings)
+    outlook = replace(
+        tools.outlook(protocol, orders, models, settings),
+        served=servers.served_jobs(served, journal),
+        costs=servers.costs(compiled.study, served, journal),
+    )
+    schedule = build_schedule(protocol, orders=orders, draws=draws.values(), outlook=outlook)
+    warnings += servers.warnings(compiled.study, outlook.costs, settings)
     return Prepared(compiled, bank, protocol, schedule, task, warnings, sound.tables)
 
 
@@ -164,6 +172,7 @@ def run(
     found = find_lock(study, held or LockChoice())
     plan = None if found is None else hold_against(found, prepared.compiled.study, prepared.protocol, started=started)
     tools.check_places(out, settings, seal_with)
+    servers.refuse_too_costly(prepared.schedule.costs, prepared.compiled)
     directory.prepare()
     for told in prepared.warnings:
         progress(Progress("scoring", 0, 0, "answers", warning=told))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,6 +27,8 @@ class Settings:
     `devices` are those that score, `auto` standing for all that there are.
     `hub_cache` is where the hub's own tools keep what they fetched; `user_folder` is where what belongs to the user and to no study is kept, None
     for a user without a home folder; `trust_out` is where the public part of a throw-away key is written.
+    Of servers, so many `server_requests` are under way at once, each tried `server_tries` times for `server_timeout` seconds, with `server_http`
+    also without encryption; `environment` is where the keys for them are, which is why it is not printed.
     """
 
     cache: Path
@@ -40,6 +42,11 @@ class Settings:
     threads: int | None = None
     executor: Literal["local", "ray"] = "local"
     ray_address: str | None = None
+    server_requests: int = 8
+    server_timeout: float = 120.0
+    server_tries: int = 7
+    server_http: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     pdf: bool = True
 
     def updated(self, given: Mapping[str, object]) -> Settings:
@@ -67,6 +74,10 @@ class _File(BaseModel):
     token_budget: PositiveInt | None = None
     devices: Annotated[tuple[str, ...], BeforeValidator(_named_devices)] | None = None
     threads: PositiveInt | None = None
+    server_requests: Annotated[int, Field(ge=1, le=256)] | None = None
+    server_timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
+    server_tries: Annotated[int, Field(ge=1, le=100)] | None = None
+    server_http: bool | None = None
     executor: Literal["local", "ray"] | None = None
     ray_address: str | None = None
 
@@ -82,6 +93,7 @@ def settings_for(study: Path, given: Mapping[str, object], environment: Mapping[
         hub_cache=Path(environment.get("HF_HUB_CACHE") or home / "hub"),
         user_folder=user_folder(environment),
         passphrase=environment.get(PASSPHRASE_VARIABLE),
+        environment=environment,
     )
     chosen = read_settings(find_file(study), defaults).updated(given)
     if chosen.cache.exists() and not chosen.cache.is_dir():

@@ -90,24 +90,8 @@ def _rounded(estimate: Estimate) -> str:
 
 
 def _reordered(responses: Responses) -> Responses:
-    turned = []
-    for entry in responses.benchmarks:
-        order = np.random.default_rng(7).permutation(len(entry.questions))
-        turned.append(
-            replace(
-                entry,
-                questions=tuple(entry.questions[index] for index in order),
-                subjects=tuple(entry.subjects[index] for index in order),
-                clusters=tuple(entry.clusters[index] for index in order) if entry.clusters else (),
-                flags=tuple(entry.flags[index] for index in order) if entry.flags else (),
-                weights=entry.weights[order],
-                scores=entry.scores[:, order],
-                reasons=entry.reasons[:, order],
-                choices=entry.choices[:, order],
-                logprobs=None if entry.logprobs is None else entry.logprobs[:, order],
-            )
-        )
-    return Responses(benchmarks=tuple(turned), origins=responses.origins, protocol_sha256=responses.protocol_sha256)
+    turned = tuple(entry.at(np.random.default_rng(7).permutation(len(entry.questions)).tolist()) for entry in responses.benchmarks)
+    return replace(responses, benchmarks=turned)
 
 
 def _benchmark(rng: np.random.Generator, name: str, models: tuple[str, ...], shape: tuple[int, int]) -> BenchmarkResponses:

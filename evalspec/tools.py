@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 
 from evalspec import __version__, surroundings
 from evalspec.analyses.catalogue import catalogue
 from evalspec.artifacts.base import canonical_json
-from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, RecordIdentity
+from evalspec.artifacts.protocol import CheckpointIdentity, Identity, Protocol, RecordIdentity
 from evalspec.artifacts.questions import Question, QuestionBank
 from evalspec.artifacts.report import Ledger, LedgerEntry
 from evalspec.artifacts.schedule import Device, MemoryNeed, Schedule
-from evalspec.artifacts.study import HubCheckpoint, LocalCheckpoint, Model, RecordedResponses, Study
+from evalspec.artifacts.study import HubCheckpoint, LocalCheckpoint, Model, Study
 from evalspec.artifacts.verdict import Verdict
 from evalspec.artifacts.work import WorkOrder, jobs_of
 from evalspec.edition import edition_of
-from evalspec.errors import Diagnostic, InputError, MissingLibrary, StoreError
+from evalspec.errors import Diagnostic, InputError, MissingLibrary, StoreError, how_to_install
 from evalspec.language.compile import CompiledStudy
 from evalspec.places import can_be_written, nearest_existing, write_whole
 from evalspec.planning.checkpoints import find_checkpoint, identify
@@ -64,6 +65,9 @@ def journal(settings: Settings) -> FileJournal:
 
 def devices(settings: Settings) -> tuple[Device, ...]:
     """Return what can score; raises UsageError when it is not what was asked for."""
+    if settings.executor == "ray":
+        found: tuple[Device, ...] = _ray().cluster_devices(settings.devices, settings.ray_address)
+        return found
     return local_devices(settings.devices, settings.threads)
 
 
@@ -76,7 +80,21 @@ def executor(settings: Settings, schedule: Schedule) -> Executor:
             need.model: frozenset(device.id for device in roomy) for need in schedule.memory if (roomy := devices_with_room(need, schedule.devices))
         },
     )
+    if settings.executor == "ray" and schedule.jobs:
+        there: Executor = _ray().RayExecutor(schedule.devices, address=settings.ray_address, threads=settings.threads, estimates=estimates)
+        return there
     return LocalExecutor(schedule.devices, threads=settings.threads, estimates=estimates)
+
+
+def _ray() -> ModuleType:
+    """Return the module that speaks to Ray, which few have installed."""
+    try:
+        from evalspec.scoring.executors import ray_cluster  # noqa: PLC0415 - it imports Ray
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise MissingLibrary("the library 'ray' is not installed", hint=how_to_install("ray")) from error
+    return ray_cluster
 
 
 def check_places(out: Path, settings: Settings, seal: Seal) -> None:
@@ -92,14 +110,14 @@ def check_places(out: Path, settings: Settings, seal: Seal) -> None:
 
 
 def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, ResolvedModel]:
-    """Return every model of a study with its digests; raises InputError with the faults of all models at once."""
+    """Return every model that lies on this machine with its digests; raises InputError with the faults of all models at once."""
     remembered = settings.cache / DIGESTS
     digests = RememberedDigests.from_json(remembered.read_bytes()) if remembered.is_file() else RememberedDigests()
     before, models = dict(digests.known), dict[str, ResolvedModel]()
     faults: list[Diagnostic] = []
     for model in compiled.study.models:
         try:
-            if not isinstance(model.source, RecordedResponses):
+            if isinstance(model.source, LocalCheckpoint | HubCheckpoint):
                 models[model.id] = _resolve(model, model.source, compiled, settings, digests)
         except InputError as error:
             faults += error.diagnostics
@@ -112,7 +130,7 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
         raise InputError(faults)
     if digests.known != before and can_be_written(remembered):  # a plan needs no more than to read
         _write_privately(remembered, digests.to_json())
-    return {model.id: models[model.id] for model in compiled.study.models}
+    return {model.id: models[model.id] for model in compiled.study.models if model.id in models}
 
 
 def check_recorded(models: Mapping[str, ResolvedModel], bank: QuestionBank) -> tuple[str, ...]:
@@ -150,7 +168,7 @@ def lost_secret(settings: Settings, earlier: RunDirectory | None = None) -> tupl
 
 def outlook(protocol: Protocol, orders: Sequence[WorkOrder], models: Mapping[str, ResolvedModel], settings: Settings) -> Outlook:
     """Return what is known before the run: devices, memory, tokens, what the journal has, earlier speeds, declared comparisons."""
-    found = devices(settings if orders else replace(settings, devices=("cpu",)))
+    found = devices(settings if orders else replace(settings, devices=("cpu",), executor="local"))
     recorded = journal(settings)
     seen = read_speeds(recorded.folder)
     paces = {
@@ -258,8 +276,11 @@ def _comparisons(protocol: Protocol) -> dict[str, tuple[Comparison, ...]]:
     return found
 
 
-def _digest_of(identity: CheckpointIdentity | RecordIdentity) -> str:
-    return identity.weights_sha256 if isinstance(identity, CheckpointIdentity) else identity.sha256
+def _digest_of(identity: Identity) -> str | None:
+    """Return the digest of a model's weights or of its recorded responses; None for one behind a server, whose weights nobody outside knows."""
+    if isinstance(identity, CheckpointIdentity):
+        return identity.weights_sha256
+    return identity.sha256 if isinstance(identity, RecordIdentity) else None
 
 
 def _write_privately(path: Path, content: bytes) -> None:

@@ -45,6 +45,12 @@ def test_a_study_of_recorded_answers_needs_no_model_library(root: Path, argument
     assert libraries("-m", "evalspec", *arguments, "specs/article-replay.yaml", cwd=root) & HEAVY == set()
 
 
+def test_verifying_a_report_imports_no_library_that_scores_computes_or_composes(root: Path) -> None:
+    found = libraries("-c", "import sys; from evalspec.cli import main; sys.exit(main(['verify', 'reports/example']) % 4)", cwd=root)
+    assert {"evalspec", "cryptography"} <= found
+    assert found & ((HEAVY - {"pyhanko"}) | NUMBERS | {"jinja2"}) == set()
+
+
 def test_every_analysis_can_be_asked_for_without_the_libraries_that_compute_it(root: Path) -> None:
     ask_for_all = "from evalspec.analyses.catalogue import built_in; assert len(list(built_in().values())) >= 10"
     assert libraries("-c", ask_for_all, cwd=root) & (HEAVY | NUMBERS | COMPOSING) == set()

@@ -129,7 +129,7 @@ def _placed(estimate: Estimate, request: AnalysisRequest, routes: Mapping[tuple[
     basis = "predicted"
     if estimate.basis != basis:
         taken = {routes[model, estimate.benchmark] for model in estimate.models}
-        measured = {"scored_here": "measured", "recorded": "replayed"}
+        measured = {"scored_here": "measured", "server": "served", "recorded": "replayed"}
         basis = measured[taken.pop()] if len(taken) == 1 else "mixed"
     return estimate.model_copy(update={"analysis": request.id, "basis": basis, "planned": request.planned})
 
@@ -153,6 +153,7 @@ def _summaries(responses: Responses) -> Iterable[ModelSummary]:
                 self_check_questions=check.questions if check else None,
                 self_check_flips=check.flips if check else None,
                 letter_mass=origin.letter_mass,
+                censored=origin.server.censored if origin.server and origin.server.listed else None,
             )
 
 

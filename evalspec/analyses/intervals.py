@@ -156,7 +156,8 @@ def _of_repeats(row: RepeatsRow, result: IntervalsResult) -> Iterator[Estimate]:
 def plot(result: IntervalsResult, axes: Axes) -> None:
     """Draw each model's accuracy with its interval, grouped by benchmark, best first."""
     overall = [row for row in result.rows if row.subject is None and row.average == result.average]
-    cut = f"; of many models the {MOST_DRAWN} highest are drawn" if max(Counter(row.benchmark for row in overall).values(), default=0) > MOST_DRAWN else ""
+    crowded = max(Counter(row.benchmark for row in overall).values(), default=0) > MOST_DRAWN
+    cut = f"; of many models the {MOST_DRAWN} highest are drawn" if crowded else ""
     axes.caption(f"Accuracy of each model with its confidence interval, by benchmark{cut}.")
     axes.scale("accuracy, average over subjects" if result.average == "macro" else "accuracy", percent=True)
     for benchmark in dict.fromkeys(row.benchmark for row in overall):

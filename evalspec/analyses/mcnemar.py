@@ -1,7 +1,7 @@
 """Which models differ, asked on the same questions?
 
 Each pair is compared on the questions that both answered: by McNemar's test where answers are right or wrong and questions independent, by the mean
-of the question differences otherwise; each row says which. The family of pairs is declared before scoring; the adjusted test decides, and the
+of the question differences otherwise; each row says which. The family of pairs is declared in the protocol; the adjusted test decides, and the
 interval beside it is for its own comparison only unless the study asks for simultaneous ones. Statistics are imported where they are used: numpy and
 scipy would double the start-up of verbs that compute nothing.
 """

@@ -1,6 +1,6 @@
 """Is a candidate no worse than a baseline by a margin, equivalent within it, or better?
 
-The margin, the error rate and the number of looks are declared before scoring. A missing answer counts against the candidate: wrong for it, right
+The margin, the error rate and the number of looks are declared in the protocol. A missing answer counts against the candidate: wrong for it, right
 for the baseline. "Not significantly different" never passes: what passes is a bound that lies on the right side of the limit. Statistics are
 imported where they are used: numpy and scipy would double the start-up of verbs that compute nothing.
 """

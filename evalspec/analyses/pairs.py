@@ -88,20 +88,21 @@ def compare_pairs(
 
     from evalspec.statistics.paired_tables import paired_tables
 
-    if weighted(benchmark) and part is None:
-        return tuple(PairRow(benchmark=benchmark.benchmark, first=first, second=second, n=0, undefined=WEIGHTED) for first, second in pairs)
+    refused = weighted(benchmark) and part is None
     part = part or Part(np.ones(len(benchmark.questions), dtype=np.bool_), design_of(benchmark))
     scores = np.where(part.which, benchmark.settled(), np.nan)
     binary = np.all((scores == 0) | (scores == 1) | np.isnan(scores), axis=1)
     places = {model: place for place, model in enumerate(benchmark.models)}
     first, second = (np.array([places[pair[side]] for pair in pairs], dtype=np.int64) for side in (0, 1))
     tables = paired_tables(scores == 1, ~np.isnan(scores), first, second)
-    counted = binary[first] & binary[second] & (tables.questions > 0) & (part.design.clusters is None)
+    counted = binary[first] & binary[second] & (tables.questions > 0) & (part.design.clusters is None and not refused)
     numbers = iter(_counted(tables.chosen(counted), part.design, level))
     rows = []
     for place, (pair, questions) in enumerate(zip(pairs, tables.questions.tolist(), strict=True)):
         row = PairRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=questions)
-        if counted[place]:
+        if refused:
+            rows.append(row.model_copy(update={"undefined": WEIGHTED}))
+        elif counted[place]:
             rows.append(row.model_copy(update=next(numbers)))
         else:
             rows.append(_by_means(row, scores[first[place]], scores[second[place]], part.design, context, level))

@@ -1,7 +1,8 @@
 """Where is one model better or worse, or ahead of another: in which subjects?
 
 One row per stratum. For one model each subject is held against all other subjects, for a pair the two models are compared within each subject.
-The adjusted test decides; one more test asks, for each benchmark, whether subjects differ at all. Statistics are imported where they are used.
+The test decides, adjusted unless the study says otherwise; one more test asks, for each benchmark, whether subjects differ at all. Statistics are
+imported where they are used.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class SubgroupsResult(Artifact):
 
 
 def compute(responses: Responses, options: SubgroupsOptions, context: Context) -> SubgroupsResult:
-    """Return every subject with its adjusted p-value."""
+    """Return every subject with its test and the decision."""
     rows = [row for benchmark in responses.benchmarks for row in _benchmark_rows(benchmark, options, context)]
     return SubgroupsResult(
         model=options.model,
@@ -143,7 +144,7 @@ def estimates(result: SubgroupsResult) -> tuple[Estimate, ...]:
 
 
 def plot(result: SubgroupsResult, axes: Axes) -> None:
-    """Draw each subject with its interval, highest first; subjects that the adjusted test does not separate are muted."""
+    """Draw each subject with its interval, highest first; subjects that the test does not separate are muted."""
     shown = f"{result.model} − {result.baseline}" if result.baseline else result.model
     axes.caption(f"{'Difference in accuracy' if result.baseline else 'Accuracy'} by subject, each with the interval of that subject alone: {shown}.")
     axes.scale("difference in accuracy" if result.baseline else "accuracy", percent=True)
@@ -230,13 +231,14 @@ def _without(whole: Design, part: Part) -> Design:
 
 
 def _adjusted(rows: list[SubgroupRow], options: SubgroupsOptions) -> Iterator[SubgroupRow]:
-    """Add the adjusted p-value and the decision; a subject without a test counts as p = 1 in the family."""
+    """Add the decision and, where the study asks for it, the adjusted p-value; a subject without a test counts as p = 1 in the family."""
     from evalspec.statistics.multiplicity import holm
 
     counted = [1.0 if row.p_value is None else row.p_value for row in rows]
-    adjusted = holm(counted) if options.correction == "holm" and rows else counted
-    for row, p_adjusted in zip(rows, adjusted, strict=True):
-        decided = {} if row.p_value is None else {"p_adjusted": float(p_adjusted), "separated": bool(p_adjusted <= options.alpha)}
+    adjusts = options.correction == "holm"
+    deciding = holm(counted) if adjusts and rows else counted
+    for row, p in zip(rows, deciding, strict=True):
+        decided = {} if row.p_value is None else {"p_adjusted": float(p) if adjusts else None, "separated": bool(p <= options.alpha)}
         yield row.model_copy(update=decided)
 
 

@@ -53,7 +53,7 @@ class Estimate(Artifact):
     n: int = Field(description="Questions that the value rests on; for a prediction, scores.")
     unit: Literal["proportion", "difference", "rank", "index", "score"] = "proportion"
     polarity: Literal["higher_is_better", "lower_is_better"] = "higher_is_better"
-    basis: Literal["measured", "replayed", "mixed", "predicted"] = "measured"
+    basis: Literal["measured", "served", "replayed", "mixed", "predicted"] = "measured"
     planned: bool = True
     undefined: str | None = None
 
@@ -85,7 +85,7 @@ class ModelSummary(Artifact):
 
     model: Identifier
     benchmark: Identifier
-    route: Literal["scored_here", "recorded"]
+    route: Literal["scored_here", "recorded", "server"]
     answered: int
     missing: dict[str, int]
     chosen: dict[str, int] = Field(description="How often each letter was chosen; empty when choices were not recorded.")
@@ -95,6 +95,7 @@ class ModelSummary(Artifact):
     self_check_questions: int | None = None
     self_check_flips: int | None = None
     letter_mass: float | None = None
+    censored: int | None = Field(default=None, description="Questions of which a letter was not among the tokens that the server lists.")
 
 
 class Findings(Artifact):

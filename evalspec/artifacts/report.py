@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evalspec.artifacts.base import Artifact, Identifier, JsonValue
+from evalspec.artifacts.served import ServerUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,10 @@ class Figure:
 
 
 class LedgerEntry(Artifact):
-    """One scoring job as it ran; `in_parts` counts its batches that were computed in parts because memory ran out."""
+    """One scoring job as it ran; `in_parts` counts its batches that were computed in parts because memory ran out.
+
+    `server` is what it took of a server, where one was asked; that of a benchmark's last job counts the questions asked again too.
+    """
 
     model: Identifier
     benchmark: Identifier
@@ -28,6 +32,7 @@ class LedgerEntry(Artifact):
     seconds: float
     reused: int
     in_parts: int = 0
+    server: ServerUse | None = None
 
 
 class Ledger(Artifact):

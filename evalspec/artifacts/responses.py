@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal
 
@@ -13,6 +14,7 @@ from pydantic import Field
 from evalspec.artifacts.base import Artifact, Digest, Identifier
 from evalspec.artifacts.protocol import Pool
 from evalspec.artifacts.samples import SampleMethod
+from evalspec.artifacts.served import ServerFacts
 from evalspec.artifacts.study import MissingRule
 
 
@@ -23,6 +25,7 @@ class Reason(IntEnum):
     UNDETERMINED = 1  # two or more choices share the highest probability exactly
     NOT_ANSWERED = 2  # recorded as missing
     NOT_RECORDED = 3  # the recorded table has no row for this question
+    CENSORED = 4  # the best choice cannot be told from the tokens that a server lists
 
 
 class SelfCheck(Artifact):
@@ -39,7 +42,7 @@ class Origin(Artifact):
 
     model: Identifier
     benchmark: Identifier
-    route: Literal["scored_here", "recorded"]
+    route: Literal["scored_here", "recorded", "server"]
     precision: str
     chosen: dict[str, int] = Field(default_factory=dict, description="How often each letter was chosen.")
     letters: tuple[tuple[str, int], ...] = ()
@@ -50,6 +53,7 @@ class Origin(Artifact):
     fragile: int | None = None
     fragile_gap: float | None = None
     self_check: SelfCheck | None = None
+    server: ServerFacts | None = None
     versions: dict[str, str] = Field(default_factory=dict)
 
 
@@ -74,6 +78,10 @@ class AnswerTokens:
             raise ValueError("the probabilities of a row must lie in [0, 1] and sum to no more than 1")
         for array in (self.tokens, self.probabilities):
             array.setflags(write=False)
+
+    def at(self, places: Sequence[int]) -> AnswerTokens:
+        """Return the distributions of the questions at these places, in this order."""
+        return AnswerTokens(self.tokens[:, list(places)], self.probabilities[:, list(places)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,23 @@ class BenchmarkResponses:
         """
         scores = np.where(np.isnan(self.scores), 0.0, self.scores) if self.missing == "wrong" else self.scores
         return np.asarray(scores.mean(axis=2), dtype=np.float64)
+
+    def at(self, places: Sequence[int]) -> BenchmarkResponses:
+        """Return the responses to the questions at these places, in this order."""
+        chosen = list(places)
+        return replace(
+            self,
+            questions=tuple(self.questions[place] for place in chosen),
+            subjects=tuple(self.subjects[place] for place in chosen),
+            clusters=tuple(self.clusters[place] for place in chosen) if self.clusters else (),
+            flags=tuple(self.flags[place] for place in chosen) if self.flags else (),
+            weights=self.weights[chosen],
+            scores=self.scores[:, chosen],
+            reasons=self.reasons[:, chosen],
+            choices=self.choices[:, chosen],
+            logprobs=None if self.logprobs is None else self.logprobs[:, chosen],
+            distributions=None if self.distributions is None else self.distributions.at(chosen),
+        )
 
     def missing_counts(self) -> dict[str, dict[str, int]]:
         """Return, per model, how many scores are missing for which reason (lower-case name of `Reason`)."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from evalspec.artifacts.base import Artifact, Digest, Identifier
 
 
@@ -126,6 +128,33 @@ class GateForecast(Artifact):
     undefined: str | None = None
 
 
+class CostEstimate(Artifact):
+    """What asking a served model is expected to take: requests and tokens that are left, and their cost where the study states a price.
+
+    Questions of the self-check, which are asked again, are counted. `retries` is what requests that are sent again may add; `spent` is what the
+    journal's answers have cost.
+    """
+
+    model: Identifier
+    host: str
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    basis: str = Field(description="Where the count of tokens comes from.")
+    input_cost: float | None = None
+    output_cost: float | None = None
+    retries: float | None = None
+    spent: float | None = None
+    currency: str | None = None
+    max_cost: float | None = None
+
+    @property
+    def total(self) -> float | None:
+        """What the study's answers from the model are expected to cost in all; None where no price is stated."""
+        parts = (self.input_cost, self.output_cost, self.retries, self.spent)
+        return None if self.currency is None else sum(part or 0.0 for part in parts)
+
+
 class Schedule(Artifact):
     """Jobs onto devices, with memory, time and the forecast of power."""
 
@@ -137,6 +166,7 @@ class Schedule(Artifact):
     detectable: tuple[Detectable, ...]
     rankable: tuple[Rankable, ...] = ()
     gates: tuple[GateForecast, ...] = ()
+    costs: tuple[CostEstimate, ...] = ()
     seconds: float | None = None
     seconds_basis: str | None = None
     warnings: tuple[str, ...] = ()

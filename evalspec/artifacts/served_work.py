@@ -28,9 +28,13 @@ class ServedKey(Artifact):
 
 
 class ServedOrder(Order):
-    """An order for a model behind a server; each question is a batch of its own."""
+    """An order for a model behind a server; each question is a batch of its own.
+
+    `quoting` says that messages may repeat what the server says, which may repeat a question.
+    """
 
     identity: ServedIdentity
+    quoting: bool
 
     def key(self, work: BenchmarkWork, questions: tuple[AskedQuestion, ...], *, one_by_one: bool = False) -> ServedKey:
         """Return what is asked; its digest is the id of the job in the journal. Questions of the self-check are asked again."""
@@ -56,4 +60,7 @@ def served_orders_of(
         return ()
     before = preambles or {}
     works = tuple(work_of(benchmark, questions[benchmark.id], before.get(benchmark.id, {})) for benchmark in protocol.benchmarks)
-    return tuple(ServedOrder(model=model, identity=identity, batch_rule=protocol.batch_rule, works=works) for model, identity in served)
+    quoting = all(benchmark.disclosure == "full" for benchmark in protocol.benchmarks)
+    return tuple(
+        ServedOrder(model=model, identity=identity, batch_rule=protocol.batch_rule, works=works, quoting=quoting) for model, identity in served
+    )

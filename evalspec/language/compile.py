@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from evalspec.artifacts.samples import Sample, sized
 from evalspec.artifacts.study import Study
 from evalspec.errors import Diagnostic, Location, StudyError
-from evalspec.language import consistency, designs, limits, references
+from evalspec.language import consistency, designs, limits, references, servers
 from evalspec.language.decoding import MAX_BYTES
 from evalspec.language.draft import Draft, without
 from evalspec.language.faults import Fault, suggestion
@@ -136,6 +136,8 @@ def _faults(source: Source, grammar: Grammar, catalogue: Catalogue, surroundings
         consistency.named_samples(draft),
         consistency.prompts(draft),
         consistency.worked_examples(draft),
+        servers.served_models(draft),
+        servers.scoring_by_servers(draft),
         consistency.answer_distributions(draft),
         consistency.published_vectors(draft),
         designs.designs(draft),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from evalspec.artifacts.protocol import CheckpointIdentity, PlannedSize, Protocol, ProtocolModel
+from evalspec.artifacts.protocol import CheckpointIdentity, PlannedSize, Protocol, ProtocolModel, RecordIdentity
 from evalspec.artifacts.schedule import Detectable, GateForecast, Job, Rankable, Schedule
 from evalspec.artifacts.work import CHECKED
 
@@ -27,6 +27,7 @@ def describe(schedule: Schedule, protocol: Protocol) -> str:
         ("Models", _models(schedule, protocol)),
         ("Benchmarks", _benchmarks(protocol)),
         ("Jobs", _jobs(schedule)),
+        ("Servers", _servers(schedule)),
         ("Time", _time(schedule)),
         ("Sample by subject", _strata(schedule)),
         ("Smallest gap ranked the right way round in 80% of samples", _ranks(schedule.rankable)),
@@ -50,7 +51,7 @@ def _models(schedule: Schedule, protocol: Protocol) -> str:
 def _weights(model: ProtocolModel) -> tuple[str, str, str]:
     identity = model.identity
     if not isinstance(identity, CheckpointIdentity):
-        return "-", "-", "recorded responses"
+        return "-", "-", "recorded responses" if isinstance(identity, RecordIdentity) else "behind a server"
     return _count(identity.parameters), identity.stored_dtype, identity.stored_dtype if model.precision == "as_shipped" else model.precision
 
 
@@ -97,6 +98,24 @@ def _jobs(schedule: Schedule) -> str:
     return _aligned(rows, right=(3, 4, 5, 7)) + "\n" + _answers(schedule.jobs)
 
 
+def _servers(schedule: Schedule) -> str:
+    if not schedule.costs:
+        return ""
+    rows = [("model", "server", "requests", "input tokens", "output tokens", "input", "output", "retries", "spent", "in all", "allowed")]
+    for cost in schedule.costs:
+        amounts = (cost.input_cost, cost.output_cost, cost.retries, cost.spent, cost.total)
+        told = [_money(amount, cost.currency) for amount in amounts] if cost.currency else ["no price", "", "", "", ""]
+        allowed = "" if cost.max_cost is None else _money(cost.max_cost, cost.currency)
+        rows.append((cost.model, cost.host, f"{cost.requests:,}", f"{cost.input_tokens:,}", f"{cost.output_tokens:,}", *told, allowed))
+    bases = ", ".join(dict.fromkeys(cost.basis for cost in schedule.costs))
+    about = f"  what is left to ask, with the questions of the self-check; tokens: {bases}; spent: what the journal's answers cost"
+    return _aligned(rows, right=range(2, 11)) + "\n" + about
+
+
+def _money(amount: float | None, currency: str | None) -> str:
+    return "" if amount is None else f"{amount:.2f} {currency}" if amount >= 0.1 or not amount else f"{amount:.2g} {currency}"
+
+
 def _answers(jobs: Sequence[Job]) -> str:
     """Say how many answers the progress of the run counts: each model's to each question, and those of its self-check."""
     asked: Counter[tuple[str, str]] = Counter()
@@ -109,9 +128,10 @@ def _answers(jobs: Sequence[Job]) -> str:
 def _time(schedule: Schedule) -> str:
     if schedule.seconds is None:
         return "  not known"
+    beside = "; what servers take is not known" if any(cost.requests for cost in schedule.costs) else ""
     if not schedule.seconds:
-        return f"  {schedule.seconds_basis}"
-    return f"  about {_duration(schedule.seconds)} ({schedule.seconds_basis})"
+        return f"  {schedule.seconds_basis}{beside}"
+    return f"  about {_duration(schedule.seconds)} ({schedule.seconds_basis}){beside}"
 
 
 def _strata(schedule: Schedule) -> str:

@@ -10,15 +10,14 @@ from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.prompts import prompt_template, worked_examples
 from evalspec.artifacts.protocol import (
     BatchRule,
-    CheckpointIdentity,
     DrawnQuestion,
     Example,
+    Identity,
     Pool,
     Preamble,
     Protocol,
     ProtocolBenchmark,
     ProtocolModel,
-    RecordIdentity,
 )
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
 from evalspec.artifacts.samples import Sample, SampleIds
@@ -29,8 +28,6 @@ from evalspec.planning.sampling import Draw
 
 Commit = Callable[[str, Question], str]
 """Gives the salted commitment to a question of a benchmark, in lower-case hexadecimal."""
-
-Identity = CheckpointIdentity | RecordIdentity
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from evalspec.artifacts.base import canonical_json, sha256_hex
 from evalspec.artifacts.protocol import Protocol
-from evalspec.artifacts.schedule import Device, Job, MemoryNeed, Schedule, StratumSize, taken_together
+from evalspec.artifacts.schedule import CostEstimate, Device, Job, MemoryNeed, Schedule, StratumSize, taken_together
 from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkOrder, jobs_of
 from evalspec.planning.forecasts import forecast_gates, gate_warnings
 from evalspec.planning.placement import Placement, Task, place
@@ -26,7 +26,8 @@ BYTES_PER_TOKEN = 4
 class Outlook:
     """What is known before the run: devices, memory, tokens and journalled questions by job id, earlier speeds.
 
-    Also the comparisons that each analysis declares, by its id, and how each check is decided, by its id.
+    Also the comparisons that each analysis declares, by its id, and how each check is decided, by its id; the jobs that servers are asked, and
+    what they are expected to cost.
     """
 
     devices: tuple[Device, ...]
@@ -36,6 +37,8 @@ class Outlook:
     speeds: Speeds = field(default_factory=Speeds)
     comparisons: Mapping[str, Sequence[Comparison]] = field(default_factory=dict)
     check_tests: Mapping[str, CheckTest | None] = field(default_factory=dict)
+    served: tuple[Job, ...] = ()
+    costs: tuple[CostEstimate, ...] = ()
 
 
 def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: Iterable[Draw], outlook: Outlook) -> Schedule:
@@ -56,12 +59,13 @@ def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: It
     return Schedule(
         protocol_sha256=protocol.digest(),
         devices=outlook.devices,
-        jobs=jobs,
+        jobs=(*jobs, *outlook.served),
         memory=outlook.memory,
         strata=strata,
         detectable=detectable_gaps(protocol, outlook.comparisons),
         rankable=rankable_gaps(protocol, outlook.comparisons),
         gates=gates,
+        costs=outlook.costs,
         seconds=None if unplaced else placement.seconds,
         seconds_basis=None if unplaced else _basis(pieces, placement, outlook),
         warnings=(*_memory_warnings(outlook), *_strata_warnings(strata), *_cluster_warnings(protocol), *gate_warnings(gates)),

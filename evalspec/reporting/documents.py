@@ -62,7 +62,7 @@ class Documents:
                     holder, token = row_of(holder, int(token)), tokens.pop(0)
                 else:
                     real.append(token)
-                value = _step(holder, token.replace("~1", "/").replace("~0", "~"))
+                value = _step(holder, _key(token))
         except (KeyError, IndexError) as error:
             raise KeyError(f"nothing stands at {address!r}") from error
         return Place(value, holder, "/".join(real))
@@ -87,7 +87,11 @@ def _step(holder: JsonValue, key: str) -> JsonValue:
 
 def _in_table(table: Table, row: str, field: str) -> tuple[str, ...]:
     """Return where a field of a row stands, seen from the table."""
-    return ("columns", field, row) if field in table["columns"] else ("shared", field)
+    return ("columns", field, row) if _key(field) in table["columns"] else ("shared", field)
+
+
+def _key(token: str) -> str:
+    return token.replace("~1", "/").replace("~0", "~")
 
 
 def pointer_key(key: str) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from evalspec.artifacts.findings import ModelSummary
+from evalspec.artifacts.served import ServedIdentity
 from evalspec.reporting.dossier import Dossier
 
 __all__ = ["limitations", "main_limitations"]
@@ -55,7 +56,7 @@ def _listed(places: Sequence[tuple[str, str]], dossier: Dossier) -> str:
 def _general(dossier: Dossier) -> Iterator[str]:
     repeats = sorted({entry.scores.shape[2] for entry in dossier.responses.benchmarks})
     shown = " to ".join(str(number) for number in (repeats if len(repeats) < 2 else [repeats[0], repeats[-1]]))
-    forms = "1" if any(origin.route == "scored_here" for origin in dossier.responses.origins) else "not observed"
+    forms = "1" if any(origin.route != "recorded" for origin in dossier.responses.origins) else "not observed"
     yield f"Prompt forms tried: {forms}; repeats: {shown}; contamination: not assessed."
     yield (
         "Intervals say how far other questions of the same kind would move a number. "
@@ -119,7 +120,14 @@ def _of_model(summary: ModelSummary, dossier: Dossier) -> Iterator[str]:
     if summary.missing:
         rule = MISSING_WORDS[dossier.protocol.benchmark(summary.benchmark).missing]
         yield f"Some scores are missing ({', '.join(reason.replace('_', ' ') for reason in summary.missing)}) and {rule}."
-    if summary.self_check_flips:
+    if summary.self_check_flips and summary.route == "server":
+        yield "Some answers changed when questions were asked again, so the server alone can move this score."
+    elif summary.self_check_flips:
         yield "Some answers changed when questions were scored one at a time, so the arithmetic alone can move this score."
     if summary.route == "recorded":
         yield "Responses were recorded elsewhere and replayed; this run did not meet the model."
+    if summary.route == "server":
+        yield "Answers came from a server, whose weights cannot be verified and whose operator could read the questions."
+        identity = dossier.protocol.model(summary.model).identity
+        if isinstance(identity, ServedIdentity) and identity.alias:
+            yield "The name at the server has neither a date nor a revision, so that other weights may answer under it tomorrow."

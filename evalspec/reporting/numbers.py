@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from statistics import median_low
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -80,7 +81,7 @@ def decimals_apart(observed: float, limit: float, *, decimals: int) -> int:
     >>> decimals_apart(0.6996, 0.70, decimals=1)
     2
     """
-    while observed != limit and decimals < 2 * MOST_DECIMALS and f"{observed * 100:.{decimals}f}" == f"{limit * 100:.{decimals}f}":
+    while observed != limit and decimals < 2 * MOST_DECIMALS and _rounded(observed, 2, decimals) == _rounded(limit, 2, decimals):
         decimals += 1
     return decimals
 
@@ -109,12 +110,12 @@ def _percent(value: float, decimals: int) -> str:
 
 def _percent_bare(value: float, decimals: int) -> str:
     smallest = f"{10**-decimals:.{decimals}f}"
-    text = f"{value * 100:.{decimals}f}"
+    text = _rounded(value, 2, decimals)
     if value > 0 and float(text) == 0:
         return f"< {smallest}"
     if value < 1 and float(text) == 100:
         return f"> {100 - float(smallest):.{decimals}f}"
-    return _not_zero(value * 100, decimals)
+    return _not_zero(value, 2, decimals)
 
 
 def _points(value: float, decimals: int) -> str:
@@ -122,23 +123,28 @@ def _points(value: float, decimals: int) -> str:
 
 
 def _points_bare(value: float, decimals: int) -> str:
-    text = _not_zero(value * 100, decimals)
+    text = _not_zero(value, 2, decimals)
     return f"+{text}" if value > 0 and text[0] != "l" else text
 
 
-def _not_zero(value: float, decimals: int) -> str:
-    """Return a number with more decimals where it would look like 0 and is not, down to the last that is ever printed."""
-    while value and decimals < MOST_DECIMALS and float(f"{value:.{decimals}f}") == 0:
+def _not_zero(value: float, power: int, decimals: int) -> str:
+    """Return a number times a power of ten with more decimals where it would look like 0 and is not, down to the last that is ever printed."""
+    while value and decimals < MOST_DECIMALS and float(_rounded(value, power, decimals)) == 0:
         decimals += 1
-    text = f"{value:.{decimals}f}"
+    text = _rounded(value, power, decimals)
     if float(text) == 0 and value:
         return f"less than +{10**-decimals:.{decimals}f}" if value > 0 else f"above {MINUS}{10**-decimals:.{decimals}f}"
     return text.removeprefix("-") if float(text) == 0 else text.replace("-", MINUS)
 
 
+def _rounded(value: float, power: int, decimals: int) -> str:
+    """Round as people do: half up, of the number as it is written, so that 23 of 40 are 58 % and not what 57.49999 would be."""
+    return str(Decimal(repr(float(value))).scaleb(power).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
+
+
 def _index(value: float, decimals: int) -> str:
     """Print a number between 0 and 1 as it is; `decimals` are those of a percentage, of which two are the whole ones."""
-    return _not_zero(value, decimals + 2)
+    return _not_zero(value, 0, decimals + 2)
 
 
 def _level(value: float, _decimals: int) -> str:

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from evalspec.errors import Diagnostic, MissingLibrary, ReportError, how_to_inst
 from evalspec.reporting.characters import replace_absent
 
 if TYPE_CHECKING:
+    from pydyf import Stream
     from weasyprint import HTML
     from weasyprint.document import Document
 
@@ -55,6 +57,8 @@ ATTACHMENT_DESCRIPTIONS = {
     "findings.json": "All numbers of this report",
     "verdict.json": "The outcome of every check",
 }
+
+BEGIN, END = b"\nstream\n", b"\nendstream"
 
 PDFUA = "http://www.aiim.org/pdfua/ns/id/"
 UA_MARK = f"""
@@ -176,6 +180,18 @@ def _characters(fonts: Iterable[Path]) -> frozenset[int]:
     return frozenset(present)
 
 
+def pack(stream: Stream) -> None:
+    """Compress a stream of pydyf, once for all the times that it is written, and never to a carriage return at its end.
+
+    A line feed follows the content of a stream. After a carriage return the two would be read as one end of line, and the content as one byte
+    shorter than its length says (ISO 19005-3, 6.1.7.1). One compressed stream in 256 ends so; a line feed after it is no part of what it unpacks to.
+    """
+    stream.compress = False
+    written = stream.data
+    packed = zlib.compress(written[written.index(BEGIN) + len(BEGIN) : -len(END)], 9)
+    stream.stream, stream.extra = [packed + b"\n" if packed.endswith(b"\r") else packed], {**stream.extra, "Filter": "/FlateDecode"}
+
+
 def _write_pdf(html: str, files: Mapping[str, bytes], finished: datetime) -> bytes:
     from weasyprint import HTML, Attachment  # noqa: PLC0415 - heavy, and prints to the console where Pango is missing
     from weasyprint.urls import FatalURLFetchingError, URLFetcher  # noqa: PLC0415 - the same
@@ -185,6 +201,7 @@ def _write_pdf(html: str, files: Mapping[str, bytes], finished: datetime) -> byt
             raise FatalURLFetchingError(f"a report fetches nothing; it asked for {url[:200]!r}")
 
     logging.getLogger("weasyprint").setLevel(logging.ERROR)
+    _pack_streams()
     fetcher = NothingFetched()
     page: HTML = HTML(string=html, base_url=None, url_fetcher=fetcher)
     document = page.render(pdf_variant="pdf/a-3a", pdf_tags=True, uncompressed_pdf=False)
@@ -204,6 +221,21 @@ def _write_pdf(html: str, files: Mapping[str, bytes], finished: datetime) -> byt
     identifier = hashlib.sha256(html.encode()).digest()[:16]
     content: bytes = document.write_pdf(pdf_variant="pdf/a-3a", pdf_identifier=identifier, pdf_tags=True)
     return content
+
+
+def _pack_streams() -> None:
+    """Let every stream be packed by `pack` when it is first written."""
+    import pydyf  # noqa: PLC0415 - only the child has use for it
+
+    write = pydyf.Stream.data.fget
+
+    def data(stream: Stream) -> bytes:
+        if stream.compress:
+            pack(stream)
+        written: bytes = write(stream)
+        return written
+
+    pydyf.Stream.data = property(data)
 
 
 def _mark_metadata(document: Document) -> None:

@@ -43,7 +43,7 @@ CHARACTER_WIDTH = 6.4  # Source Sans 3 at 13 px, on the generous side: an estima
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How words look; `halo` keeps lines that cross them away, on screens."""
+    """How words look; `halo` keeps lines that cross them away, on screens alone: a printed page would draw it over the words."""
 
     fill: str = INK
     size: int = 13
@@ -57,9 +57,9 @@ def words(x: float, y: float, text: str, look: Words, *, room: float | None = No
     """Return a text element, cut to `room` where that is given."""
     most = len(text) if room is None else int(room / CHARACTER_WIDTH)
     shown = text if len(text) <= most else text[: most - 1] + "…"
-    edge = f";stroke:{PAPER};stroke-width:4px;paint-order:stroke" if look.halo else ""
+    halo = ' class="halo"' if look.halo else ""
     return (
-        f'<text x="{coordinate(x)}" y="{coordinate(y)}" style="fill:{look.fill}{edge}" font-size="{look.size}" font-weight="{look.weight}" '
+        f'<text{halo} x="{coordinate(x)}" y="{coordinate(y)}" style="fill:{look.fill}" font-size="{look.size}" font-weight="{look.weight}" '
         f'font-style="{look.style}" text-anchor="{look.anchor}">{escape(neutralise(shown))}</text>'
     )
 

@@ -27,11 +27,12 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How one served model is reached. The key is in no artifact, and not in what this prints as."""
+    """How one served model is reached. The key is in no artifact, and not in what this prints as; `key_needed` says that the study names it."""
 
     endpoint: str
     key: str | None = field(default=None, repr=False)
     key_variable: str = ""
+    key_needed: bool = False
     price: Price | None = None
     max_cost: float | None = None
     patience: Patience = field(default_factory=Patience)

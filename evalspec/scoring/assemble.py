@@ -13,9 +13,11 @@ from evalspec.artifacts.journal import BatchRecord, JobRecord, TopTokens
 from evalspec.artifacts.protocol import Protocol, ProtocolBenchmark
 from evalspec.artifacts.questions import LETTERS, Question
 from evalspec.artifacts.responses import AnswerTokens, BenchmarkResponses, Origin, Reason, Responses
+from evalspec.artifacts.served_work import ServedOrder
 from evalspec.artifacts.work import BenchmarkWork, WorkOrder
 from evalspec.errors import Diagnostic, InputError, ScoringError
 from evalspec.scoring.decisions import chosen_for_check, compare, decide, joined_batches
+from evalspec.scoring.served_records import facts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,36 +35,58 @@ class ModelRows:
     distributions: tuple[TopTokens, ...] = ()
 
 
-def scored_rows(order: WorkOrder, work: BenchmarkWork, shards: Sequence[JobRecord], check: JobRecord, questions: Sequence[Question]) -> ModelRows:
-    """Return the rows of a model that was scored here; a question whose best choices tie exactly is undetermined."""
+def scored_rows(
+    order: WorkOrder | ServedOrder, work: BenchmarkWork, shards: Sequence[JobRecord], check: JobRecord, questions: Sequence[Question]
+) -> ModelRows:
+    """Return the rows of a model that was scored here or asked at its server; a question whose best choices tie exactly is undetermined."""
     batches = joined_batches(order, shards)
     decisions = decide(batches, len(questions), work.scoring)
     chosen = chosen_for_check(decisions, [question.sha256 for question in work.questions])
     self_check = compare(decisions, decide(list(check.batches.values()), len(chosen), work.scoring), chosen)
     settled = decisions.choices >= 0
     right = decisions.choices == np.array([question.answer for question in questions])
-    sessions = [session for record in (*shards, check) for session in record.sessions]
-    origin = Origin(
+    origin = _origin(order, work, (*shards, check)).model_copy(
+        update={
+            "letter_mass": decisions.letter_mass,
+            "fragile": int(np.sum(decisions.gaps < self_check.p999_difference)) if self_check else None,
+            "fragile_gap": self_check.p999_difference if self_check else None,
+            "self_check": self_check,
+        }
+    )
+    open_reason = np.where(decisions.unlisted, Reason.CENSORED, Reason.UNDETERMINED)
+    return ModelRows(
+        scores=np.where(settled, right.astype(np.float64), np.nan)[:, None],
+        reasons=np.where(settled, Reason.NONE, open_reason).astype(np.int8)[:, None],
+        choices=decisions.choices[:, None],
+        logprobs=decisions.values,
+        origin=origin,
+        distributions=_distributions(batches, len(questions)),
+    )
+
+
+def _origin(order: WorkOrder | ServedOrder, work: BenchmarkWork, records: Sequence[JobRecord]) -> Origin:
+    """Return how a model's answers to a benchmark came about; of the records, the last is the self-check's."""
+    sessions = [session for record in records for session in record.sessions]
+    content = sha256_hex(canonical_json([record.content_sha256() for record in records]))
+    if isinstance(order, ServedOrder):
+        return Origin(
+            model=order.model,
+            benchmark=work.benchmark,
+            route="server",
+            precision="not observed",
+            journal_sha256=content,
+            server=facts_of(order, work, records),
+            versions=_versions([session.versions for session in sessions]),
+        )
+    return Origin(
         model=order.model,
         benchmark=work.benchmark,
         route="scored_here",
         precision=order.precision,
         letters=tuple(sorted({letter for session in sessions for letter in session.letters})),
         first_ids=sessions[0].first_ids,
-        journal_sha256=sha256_hex(canonical_json([record.content_sha256() for record in (*shards, check)])),
-        letter_mass=decisions.letter_mass,
-        fragile=int(np.sum(decisions.gaps < self_check.p999_difference)),
-        fragile_gap=self_check.p999_difference,
-        self_check=self_check,
+        journal_sha256=content,
         versions=_versions([{**session.versions, "dtype": session.dtype, "head": session.head} for session in sessions]),
-    )
-    return ModelRows(
-        scores=np.where(settled, right.astype(np.float64), np.nan)[:, None],
-        reasons=np.where(settled, Reason.NONE, Reason.UNDETERMINED).astype(np.int8)[:, None],
-        choices=decisions.choices[:, None],
-        logprobs=decisions.values,
-        origin=origin,
-        distributions=_distributions(batches, len(questions)),
     )
 
 

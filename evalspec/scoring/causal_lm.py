@@ -24,7 +24,7 @@ from evalspec.artifacts.work import EncodedQuestion
 from evalspec.errors import ScoringError
 from evalspec.scoring.abilities import Positions, cache_for, learn_abilities, position_style, read_into_cache, tree_mask
 from evalspec.scoring.arithmetic import Float32Head, describe, products
-from evalspec.scoring.checkpoint import chat_of, context_length, read_config
+from evalspec.scoring.checkpoint import SAVE_AGAIN, chat_of, context_length, foreign_errors, read_config
 from evalspec.scoring.sharing import SEPARATE, Abilities, Layout, Sharing, lay_out
 from evalspec.scoring.tokens import Vocabulary, learn_prefix
 
@@ -141,7 +141,7 @@ def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"
     _refuse_old_transformers()
     config = read_config(folder)
     transformers.utils.logging.disable_progress_bar()
-    try:
+    with foreign_errors(f"model '{model}' cannot be loaded from '{folder.name}'"):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         loaded, report = AutoModelForCausalLM.from_pretrained(
             folder,
@@ -152,10 +152,6 @@ def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"
             output_loading_info=True,
             **({"device_map": "auto"} if device == "auto" else {}),
         )
-    except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
-        raise ScoringError(
-            f"model '{model}' cannot be loaded from '{folder.name}': {(str(error).strip() or type(error).__name__).splitlines()[0]}"
-        ) from error
     wrong = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     if wrong:
         raise ScoringError(
@@ -167,7 +163,10 @@ def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"
     if device != "auto":
         loaded.to(device)
     head = _use_float32_head(loaded)
-    with products(loaded, loaded.dtype):
+    with (
+        products(loaded, loaded.dtype),
+        foreign_errors(f"model '{model}' from '{folder.name}' cannot compute", hint="its config.json may be at fault"),
+    ):
         abilities = learn_abilities(loaded)
     return CausalLM(_vocabulary(tokenizer, model, config), loaded, head, describe(loaded, loaded.dtype), position_style(loaded), abilities)
 
@@ -195,11 +194,14 @@ def _use_float32_head(model: Any) -> str:  # Any: a transformers model
 
 def _vocabulary(tokenizer: Any, model: str, config: dict[str, Any]) -> Vocabulary:  # Any: a transformers tokenizer; the schema of each architecture
     def tokenize(texts: list[str]) -> list[list[int]]:
-        ids = tokenizer(texts, add_special_tokens=False, verbose=False, return_attention_mask=False, return_token_type_ids=False)["input_ids"]
-        return [list(row) for row in ids]
+        with foreign_errors(f"model '{model}': its tokenizer fails", hint=SAVE_AGAIN):
+            ids = tokenizer(texts, add_special_tokens=False, verbose=False, return_attention_mask=False, return_token_type_ids=False)["input_ids"]
+            return [list(row) for row in ids]
 
+    with foreign_errors(f"model '{model}': its tokenizer fails", hint=SAVE_AGAIN):
+        marked = tokenizer("x")["input_ids"]
     try:
-        prefix = learn_prefix(tokenize(["x"])[0], tokenizer("x")["input_ids"])
+        prefix = learn_prefix(tokenize(["x"])[0], marked)
     except ValueError as error:
         raise ScoringError(
             f"model '{model}': {error}", hint="the tokenizer changes a text when special tokens are added; it cannot be scored"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from evalspec.errors import EvalspecError, InputError, MissingLibrary, ScoringEr
 from evalspec.foreign import read_object
 from evalspec.scoring.tokens import Chat, EncodedWork, Vocabulary, encode_work, learn_prefix
 
+SAVE_AGAIN = "save the tokenizer again with a current transformers"
 CONFIGS = ("config.json", "tokenizer_config.json")
 _BLOCK = 1 << 22
 
@@ -75,32 +76,36 @@ def plan_tokens(folder: Path, work: BenchmarkWork, *, model: str) -> EncodedWork
         raise MissingLibrary("the library 'tokenizers' is not installed", hint="install the extra `score`") from error
     path = folder / "tokenizer.json"
     if not path.is_file():
-        raise InputError(f"'{folder.name}' has no tokenizer.json", hint="save the tokenizer again with a current transformers")
-    with _of_tokenizer(folder):
+        raise InputError(f"'{folder.name}' has no tokenizer.json", hint=SAVE_AGAIN)
+
+    def unusable() -> AbstractContextManager[None]:
+        return foreign_errors(f"'{folder.name}': the tokenizer cannot be used", hint=SAVE_AGAIN)
+
+    with unusable():
         tokenizer = Tokenizer.from_file(str(path))
         tokenizer.no_truncation()
         tokenizer.no_padding()
 
     def tokenize(texts: list[str]) -> list[list[int]]:
-        with _of_tokenizer(folder):
+        with unusable():
             return [encoding.ids for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)]
 
-    with _of_tokenizer(folder):
+    with unusable():
         prefix = learn_prefix(tokenize(["x"])[0], tokenizer.encode("x").ids)
         chat = _chat(folder) if work.scoring.chat else None
     return encode_work(work, Vocabulary(model, tokenize, prefix, context_length(read_config(folder)), chat))
 
 
 @contextmanager
-def _of_tokenizer(folder: Path) -> Iterator[None]:
-    """Turn what the tokenizers library raises, plain exceptions and panics that are none, into a ScoringError."""
+def foreign_errors(problem: str, *, hint: str | None = None) -> Iterator[None]:
+    """Turn whatever a library raises over files that it does not understand, also a panic that is no Exception, into a ScoringError."""
     try:
         yield
     except (EvalspecError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        problem = f"'{folder.name}': the tokenizer cannot be used: {(str(error).splitlines() or [type(error).__name__])[0]}"
-        raise ScoringError(problem, hint="save the tokenizer again with a current transformers") from error
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise ScoringError(f"{problem}: {' '.join(lines[:2]) or type(error).__name__}", hint=hint) from error
 
 
 def chat_of(tokenizer: Any) -> Chat | None:  # Any: a transformers tokenizer

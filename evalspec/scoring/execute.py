@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalspec.artifacts.journal import BatchRecord, JobRecord
-from evalspec.artifacts.protocol import CheckpointIdentity, Protocol
+from evalspec.artifacts.protocol import Protocol, RecordIdentity
 from evalspec.artifacts.questions import Question
 from evalspec.artifacts.report import LedgerEntry
 from evalspec.artifacts.responses import Responses
-from evalspec.artifacts.work import CHECKED, AskedQuestion, BenchmarkWork, Preambles, WorkerEvent, WorkOrder, orders_of
-from evalspec.errors import InputError, ScoringError
+from evalspec.artifacts.served import ServerUse
+from evalspec.artifacts.served_work import ServedOrder, served_orders_of
+from evalspec.artifacts.work import CHECKED, AskedQuestion, BenchmarkWork, Order, Preambles, WorkerEvent, WorkOrder, orders_of
+from evalspec.errors import InputError, MissingLibrary, ScoringError, how_to_install
 from evalspec.protocols import Executor, Journal, Progress, ProgressSink
+from evalspec.scoring.access import Access
 from evalspec.scoring.assemble import ModelRows, assemble, scored_rows
 from evalspec.scoring.decisions import check_questions
 from evalspec.scoring.replay import recorded_rows
+from evalspec.scoring.served_records import replies_in
 from evalspec.scoring.speeds import record_speed
 from evalspec.scoring.tables import RecordedTable
 from evalspec.tables.faults import strictest
@@ -26,7 +30,7 @@ from evalspec.tables.faults import strictest
 class ScoringTask:
     """What is to be scored: the protocol, the true questions behind its drawn ones in the same order, and where each model is found.
 
-    `preambles` are the worked examples that come before prompts, by benchmark.
+    `preambles` are the worked examples that come before prompts, by benchmark; `accesses` say how each served model is reached.
     """
 
     protocol: Protocol
@@ -34,11 +38,19 @@ class ScoringTask:
     folders: Mapping[str, Path]
     records: Mapping[str, Path]
     preambles: Mapping[str, Preambles] = field(default_factory=dict)
+    accesses: Mapping[str, Access] = field(default_factory=dict)
 
     def orders(self) -> tuple[WorkOrder, ...]:
         """Return the work orders of all models that are scored here; raises InputError for a prompt that a question cannot fill."""
         try:
             return orders_of(self.protocol, self.questions, {model: str(folder) for model, folder in self.folders.items()}, self.preambles)
+        except ValueError as error:
+            raise InputError(str(error), hint="change the prompt of the benchmark") from error
+
+    def served_orders(self) -> tuple[ServedOrder, ...]:
+        """Return the orders of all models that a server answers for; raises InputError as `orders` does."""
+        try:
+            return served_orders_of(self.protocol, self.questions, self.preambles)
         except ValueError as error:
             raise InputError(str(error), hint="change the prompt of the benchmark") from error
 
@@ -73,25 +85,26 @@ def score(task: ScoringTask, executor: Executor, journal: Journal, progress: Pro
     Raises ScoringError when a model cannot be scored or answers are missing where the study allows none,
     InputError for a recorded table that does not fit.
     """
-    orders = task.orders()
+    here = task.orders()
+    orders: tuple[WorkOrder | ServedOrder, ...] = (*here, *task.served_orders())
     shown = strictest(benchmark.disclosure for benchmark in task.protocol.benchmarks)
     tables = {path: RecordedTable.read(path, shown) for path in sorted(set(task.records.values()))}
     rows = {
         (model.id, benchmark.id): recorded_rows(tables[task.records[model.id]], model, benchmark, task.questions[benchmark.id])
         for model in task.protocol.models
-        if not isinstance(model.identity, CheckpointIdentity)
+        if isinstance(model.identity, RecordIdentity)
         for benchmark in task.protocol.benchmarks
     }
     before = _read_all(orders, journal)
-    after = _read_all(orders, journal) if _run_missing(orders, before, executor, journal, progress) else before
+    after = _read_all(orders, journal) if _run_missing((orders, before), executor, journal, task.accesses, progress) else before
     for order in orders:
         for work in order.works:
             rows[order.model, work.benchmark] = _rows(order, work, after[order.model, work.benchmark], task.questions[work.benchmark])
-    _record_speeds(orders, before, after, executor, journal)
+    _record_speeds(here, before, after, executor, journal)
     responses = assemble(task.protocol, task.questions, rows)
     for warning in _missing(responses):
         progress(Progress("scoring", 0, 0, "answers", warning=warning))
-    return Scored(responses, tuple(_ledger(orders, before, after)))
+    return Scored(responses, tuple(_ledger(orders, before, after, task.accesses)))
 
 
 def _missing(responses: Responses) -> Iterator[str]:
@@ -104,11 +117,11 @@ def _missing(responses: Responses) -> Iterator[str]:
                 yield f"{model} on {benchmark.benchmark}: {listed} of {benchmark.scores[0].size:,}; {rule[benchmark.missing]}"
 
 
-def _read_all(orders: Sequence[WorkOrder], journal: Journal) -> dict[tuple[str, str], _BenchmarkRecord]:
+def _read_all(orders: Sequence[Order], journal: Journal) -> dict[tuple[str, str], _BenchmarkRecord]:
     return {(order.model, work.benchmark): _read(order, work, journal) for order in orders for work in order.works}
 
 
-def _read(order: WorkOrder, work: BenchmarkWork, journal: Journal) -> _BenchmarkRecord:
+def _read(order: Order, work: BenchmarkWork, journal: Journal) -> _BenchmarkRecord:
     shards = tuple(_read_job(order.key(work, shard).digest(), shard, journal) for shard in order.shards(work))
     if not all(record.complete for record in shards):
         return _BenchmarkRecord(shards, None)
@@ -123,9 +136,14 @@ def _read_job(job: str, questions: Sequence[AskedQuestion], journal: Journal) ->
 
 
 def _run_missing(
-    orders: Sequence[WorkOrder], before: Mapping[tuple[str, str], _BenchmarkRecord], executor: Executor, journal: Journal, progress: ProgressSink
+    known: tuple[Sequence[WorkOrder | ServedOrder], Mapping[tuple[str, str], _BenchmarkRecord]],
+    executor: Executor,
+    journal: Journal,
+    accesses: Mapping[str, Access],
+    progress: ProgressSink,
 ) -> bool:
-    """Score what the journal lacks; returns whether anything was lacking."""
+    """Score what the journal lacks, what is asked of servers first; returns whether anything was lacking."""
+    orders, before = known
     pending = [order for order in orders if not all(before[order.model, work.benchmark].complete for work in order.works)]
     total = sum(len(work.questions) + min(len(work.questions), CHECKED) for order in orders for work in order.works)
     done = sum(record.answered for record in before.values())
@@ -141,11 +159,24 @@ def _run_missing(
         if event.kind != "failed":  # raised at the end, with all others
             progress(Progress("scoring", done, total, "answers", note, warning))
 
-    executor.run(pending, journal, tell)
+    _ask_servers([order for order in pending if isinstance(order, ServedOrder)], accesses, journal, tell)
+    here = [order for order in pending if isinstance(order, WorkOrder)]
+    if here:
+        executor.run(here, journal, tell)
     return True
 
 
-def _rows(order: WorkOrder, work: BenchmarkWork, record: _BenchmarkRecord, questions: Sequence[Question]) -> ModelRows:
+def _ask_servers(orders: Sequence[ServedOrder], accesses: Mapping[str, Access], journal: Journal, tell: Callable[[WorkerEvent], None]) -> None:
+    if not orders:
+        return
+    try:
+        from evalspec.scoring.served import ask  # noqa: PLC0415 - a client for HTTP, for the few studies that ask servers
+    except ModuleNotFoundError as error:
+        raise MissingLibrary(f"asking a server needs the library '{error.name}', which is not installed", hint=how_to_install("server")) from error
+    ask(orders, accesses, journal, tell)
+
+
+def _rows(order: WorkOrder | ServedOrder, work: BenchmarkWork, record: _BenchmarkRecord, questions: Sequence[Question]) -> ModelRows:
     if record.check is None or not record.complete:
         raise ScoringError(
             f"model '{order.model}' on benchmark '{work.benchmark}': the journal is not complete after scoring",
@@ -174,13 +205,17 @@ def _record_speeds(
 
 
 def _ledger(
-    orders: Sequence[WorkOrder], before: Mapping[tuple[str, str], _BenchmarkRecord], after: Mapping[tuple[str, str], _BenchmarkRecord]
+    orders: Sequence[Order],
+    before: Mapping[tuple[str, str], _BenchmarkRecord],
+    after: Mapping[tuple[str, str], _BenchmarkRecord],
+    accesses: Mapping[str, Access],
 ) -> Iterator[LedgerEntry]:
     for order in orders:
         for work in order.works:
-            earlier = before[order.model, work.benchmark].shards
-            for number, (was, now) in enumerate(zip(earlier, after[order.model, work.benchmark].shards, strict=True)):
+            earlier, found = before[order.model, work.benchmark].shards, after[order.model, work.benchmark]
+            for number, (was, now) in enumerate(zip(earlier, found.shards, strict=True)):
                 batches = now.batches.values()
+                counted = [now, *([found.check] if found.check is not None and now is found.shards[-1] else [])]
                 yield LedgerEntry(
                     model=order.model,
                     benchmark=work.benchmark,
@@ -191,4 +226,5 @@ def _ledger(
                     seconds=sum(batch.seconds for batch in batches),
                     reused=was.answered,
                     in_parts=sum(batch.parts > 1 for batch in batches),
+                    server=ServerUse.of(replies_in(counted), accesses[order.model].price) if order.model in accesses else None,
                 )

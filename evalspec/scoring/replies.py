@@ -55,9 +55,10 @@ def listed_tokens(content: dict[str, JsonValue], *, most: int) -> Listed:
     """Return the likeliest next tokens, of which `most` were asked for; raises ValueError where the reply does not hold them."""
     found = _logprobs_of(content)
     entry = _first(found.get("content"), "token") if "content" in found else found
+    pairs: list[tuple[JsonValue, JsonValue]]
     if entry is found:
-        picked, value, named = (_first_of(found, name) for name in ("tokens", "token_logprobs", "top_logprobs"))
-        pairs = list(named.items()) if isinstance(named, dict) else []
+        picked, value, named = (_item(found.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
+        pairs = [*named.items()] if isinstance(named, dict) else []
     else:
         picked, value, rows = entry.get("token"), entry.get("logprob"), entry.get("top_logprobs")
         pairs = [(row.get("token"), row.get("logprob")) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
@@ -65,9 +66,7 @@ def listed_tokens(content: dict[str, JsonValue], *, most: int) -> Listed:
         raise ValueError("it names no likeliest tokens")
     known: dict[str, float] = {}
     for token, logprob in pairs:
-        if not isinstance(token, str):
-            raise ValueError("it lists a token that is no text")
-        text = _plain(token)
+        text = _text(token)
         known[text] = max(_logprob(logprob), known.get(text, -math.inf))
     known = {token: logprob for token, logprob in known.items() if logprob > LEAST}
     if not known:
@@ -101,19 +100,16 @@ def echoed_answer(content: dict[str, JsonValue], *, prompt: str, answer: str) ->
     tokens, values = found.get("tokens"), found.get("token_logprobs")
     if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
         raise ValueError("it gives no log-probabilities of the prompt's own tokens")
-    if not all(isinstance(token, str) for token in tokens):
-        raise ValueError("it lists a token that is no text")
     text = _choice(content).get("text")
     if not isinstance(text, str) or prompt not in text:
         raise ValueError("it does not echo the prompt as it was sent")
-    usage = usage_of(content)
-    generated = usage.output_tokens if usage is not None else max(0, len(values) - _length_of(tokens, prompt))
-    texts = [_plain(str(token)) for token in tokens[: len(tokens) - generated]]
-    count = _tokens_of_end(texts, answer)
-    if count is None or count >= len(texts):
-        raise ValueError("no token begins where the answer does")
-    told = values[len(texts) - count : len(texts)]
-    return math.fsum(_logprob(value) for value in told), count
+    texts = [_text(token) for token in tokens]
+    # Behind the prompt stands what was generated: a token, nothing, or a token that shows as nothing.
+    for end in (-1, None) if text.partition(prompt)[2] else (None, -1):
+        count = _tokens_of_end(texts[:end], answer)
+        if count is not None:
+            return math.fsum(_logprob(value) for value in values[:end][-count:]), count
+    raise ValueError("no token begins where the answer does")
 
 
 def usage_of(content: dict[str, JsonValue]) -> Usage | None:
@@ -121,15 +117,9 @@ def usage_of(content: dict[str, JsonValue]) -> Usage | None:
     usage = content.get("usage")
     if usage is None:
         return None
-    read = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    made = usage.get("completion_tokens", 0) if isinstance(usage, dict) else None
-    made = 0 if made is None else made
-    for count in (read, made):
-        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_TOKENS:
-            raise ValueError("its count of tokens is no count")
-    assert isinstance(read, int)
-    assert isinstance(made, int)
-    return Usage(read, made)
+    if not isinstance(usage, dict):
+        raise ValueError("its count of tokens is no count")  # noqa: TRY004 - as below
+    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens") or 0))
 
 
 def name_in(content: dict[str, JsonValue], field: str) -> str | None:
@@ -159,12 +149,14 @@ def _first(rows: JsonValue, key: str) -> dict[str, Any]:  # Any: JSON
     return entry
 
 
-def _first_of(found: dict[str, JsonValue], name: str) -> JsonValue:
-    return _item(found.get(name))
-
-
 def _item(rows: JsonValue) -> JsonValue:
     return rows[0] if isinstance(rows, list) and rows else None
+
+
+def _text(token: JsonValue) -> str:
+    if not isinstance(token, str):
+        raise ValueError("it lists a token that is no text")  # noqa: TRY004 - as above
+    return _plain(token)
 
 
 def _plain(token: str) -> str:
@@ -174,6 +166,12 @@ def _plain(token: str) -> str:
     (' A', ' A', ' A')
     """
     return token.translate(_SPACES)
+
+
+def _count(value: JsonValue) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_TOKENS:
+        raise ValueError("its count of tokens is no count")
+    return value
 
 
 def _logprob(value: JsonValue) -> float:
@@ -188,7 +186,7 @@ def _added(logprobs: Sequence[float]) -> float:
 
 
 def _tokens_of_end(tokens: Sequence[str], end: str) -> int | None:
-    """Return how many of the last tokens make up `end`; None where none begins there.
+    """Return how many of the last tokens make up `end`; None where none begins there, or where nothing comes before it.
 
     Spaces are left out of the comparison, since some vocabularies show a token without the space before it.
 
@@ -199,14 +197,4 @@ def _tokens_of_end(tokens: Sequence[str], end: str) -> int | None:
     while count < len(tokens) and (len(made) < len(wanted) or not tokens[-1 - count].strip(" ")):
         made = tokens[-1 - count].replace(" ", "") + made
         count += 1
-    return count if made == wanted else None
-
-
-def _length_of(tokens: Sequence[JsonValue], prompt: str) -> int:
-    """Return how many tokens make up the prompt, where nobody counted them."""
-    wanted, made = len(prompt.replace(" ", "")), 0
-    for count, token in enumerate(tokens):
-        if made >= wanted:
-            return count
-        made += len(_plain(str(token)).replace(" ", ""))
-    return len(tokens)
+    return count if made == wanted and 0 < count < len(tokens) else None

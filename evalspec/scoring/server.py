@@ -98,7 +98,8 @@ class Server:
     async def ask(self, address: str, body: Mapping[str, JsonValue], *, again: Callable[[], None] = lambda: None) -> Asked:
         """Return the reply to a request; `again` is called before one is repeated that may have been charged already.
 
-        Raises RefusedError where the server will not, ServerError where it cannot or cannot be understood.
+        An address is seen from the endpoint, or whole. Raises RefusedError where the server will not, ServerError where it cannot or is not
+        understood.
         """
         content, tries, unanswered, unreadable = json.dumps(body, ensure_ascii=False, allow_nan=False).encode(), 0, 0, 0
         while True:
@@ -152,7 +153,8 @@ class Server:
             raise ServerError("its address cannot be used") from error
 
     async def _exchange(self, address: str, content: bytes) -> Object:
-        async with self._client.stream("POST", address, content=content) as response:
+        whole = address if "://" in address else f"{self._access.endpoint}/{address}"
+        async with self._client.stream("POST", whole, content=content) as response:
             if response.status_code == httpx2.codes.OK:
                 return self._object(await _read(response, LARGEST_REPLY))
             if 300 <= response.status_code < 400:

@@ -70,11 +70,11 @@ class Dataset(_InToto):
 
 
 class SignedModel(_InToto):
-    """A model under test and the digest of its weights or of its recorded responses."""
+    """A model under test and the digest of its weights or of its recorded responses; none for a served one, of whose weights nothing is claimed."""
 
     id: str
-    kind: Literal["checkpoint", "recorded"]
-    sha256: Digest
+    kind: Literal["checkpoint", "recorded", "served"]
+    sha256: Digest | None
 
 
 class Decision(_InToto):

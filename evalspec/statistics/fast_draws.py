@@ -1,32 +1,36 @@
-"""How are many samples with replacement drawn from few response patterns, in time that does not depend on their size?
+"""How are many samples with replacement drawn from few response patterns, in time that hardly depends on their size?
 
-Each sample of n questions from N is exactly multinomial. Small samples add up one question after the other, for all samples at once,
-with the scores of several models side by side in one machine word. Large ones begin with Poisson counts of every pattern, which are
-independent of each other and so come from small tables: given their total they are multinomial, and keeping each sample with the
-probability that turns its Poisson total into the binomial one leaves samples of exactly n questions. Where too few would be kept,
-multinomial counts are drawn one by one.
+Each sample of n questions from N is exactly multinomial. Patterns that few of a sample's questions show are drawn question by question,
+for all samples at once, with the scores of several models side by side in one machine word. The others begin with Poisson counts, which
+are independent of each other and so come from small tables: given their total they are multinomial, and keeping each sample with the
+probability that turns its Poisson total into the binomial one leaves samples of exactly n questions. The heaviest pattern is never drawn:
+it takes what the others leave.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
-from evalspec.statistics.arguments import FloatArray
+from evalspec.statistics.arguments import FloatArray, IntArray
 from evalspec.statistics.packed_scores import PackedScores, Totals, UniformNumbers, Urn
+from evalspec.statistics.tabled_counts import CountLaws, TabledCounts
 
-_CELLS = 1 << 12
-"""Cells of a table of Poisson counts; the probability that is left over beside whole cells is drawn exactly, in a second step."""
+_COUNTED_FROM = 2.5
+"""Patterns that a sample is expected to show at least so often are counted; drawing their questions singly would take longer."""
 
 _LARGEST_MEAN = 2000.0
-"""Poisson counts of larger means are drawn one by one."""
+"""Counts of larger means, whose tables would be long and mostly remainder, are drawn one by one."""
 
 _ROWS = 1 << 15
 """Samples that are worked on together: enough that calls cost little, few enough for a processor's cache."""
 
 _NUMBERS_AT_ONCE = 1 << 20
 _FEWEST_KEPT = 0.2
+_SINGLES_PER_PATTERN = 32
 
 
 def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generator) -> Totals:
@@ -44,51 +48,82 @@ def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generat
     [7, 7, 7]
     """
     totals: Totals = np.zeros((urn.patterns.shape[1], rows), dtype=urn.total_type(size))
-    kept = (int(urn.counts.max()) / urn.questions) ** 0.5
-    if urn.counts.size == 1:
-        totals += size * urn.patterns.T.astype(totals.dtype)
-    elif size * kept <= urn.counts.size:
-        packed = PackedScores.of(urn)
-        for start in range(0, rows, _ROWS):
-            _add_singles(packed, size, totals[:, start : start + _ROWS], rng)
-    elif kept >= _FEWEST_KEPT:
-        _fill_by_rejection(urn, size, totals, rng)
+    classes = _Classes.of(urn, size)
+    if (1.0 - classes.share) ** 0.5 >= _FEWEST_KEPT and classes.means.max(initial=0.0) <= _LARGEST_MEAN:
+        _fill_by_class(classes, size, totals, rng)
+    elif size <= _SINGLES_PER_PATTERN * urn.counts.size:
+        _add_singles(urn, np.full(rows, size), totals, rng)
     else:
         _fill_one_by_one(urn, size, totals, rng)
     return totals
 
 
-def _add_singles(packed: PackedScores, size: int, totals: Totals, rng: np.random.Generator) -> None:
-    """Add single questions to all samples until each has ``size`` of them."""
+@dataclass(frozen=True, slots=True)
+class _Classes:
+    """The patterns of an urn: the ``heaviest`` (M,), those that come ``often``, with their ``means`` in a sample, and ``rare`` ones.
+
+    ``share`` is the part of all questions that does not show the heaviest.
+    """
+
+    heaviest: IntArray
+    often: Urn
+    means: FloatArray
+    rare: Urn
+    share: float
+
+    @classmethod
+    def of(cls, urn: Urn, size: int) -> _Classes:
+        """Sort the patterns by how often a sample of a size is expected to show them."""
+        place = int(np.argmax(urn.counts))
+        means = urn.counts * (size / urn.questions)
+        often = means >= _COUNTED_FROM
+        often[place] = False
+        rare = ~often
+        rare[place] = False
+        share = 1.0 - int(urn.counts[place]) / urn.questions
+        return cls(urn.patterns[place], urn.among(often), means[often], urn.among(rare), share)
+
+
+def _fill_by_class(classes: _Classes, size: int, totals: Totals, rng: np.random.Generator) -> None:
+    """Draw how many questions of each class every sample takes, and add up their scores."""
+    if classes.means.size:
+        drawn, rare = _add_counted(classes, size, totals, rng)
+    else:
+        drawn = rare = _binomial(size, classes.share, totals.shape[1], rng)
+    if classes.heaviest.any():
+        totals += np.multiply.outer(classes.heaviest, size - drawn)
+    if classes.rare.counts.size:
+        _add_singles(classes.rare, rare, totals, rng)
+
+
+def _binomial(size: int, share: float, rows: int, rng: np.random.Generator) -> IntArray:
+    supply = TabledCounts(CountLaws.binomial(size, share), np.zeros(1, dtype=np.int64), rng)
+    parts = [supply.next(min(supply.most, rows - start))[0].astype(np.int64) for start in range(0, rows, supply.most)]
+    return np.concatenate(parts)
+
+
+def _add_counted(classes: _Classes, size: int, totals: Totals, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Draw Poisson counts of patterns and of all rare questions together, keep each sample with its probability, and add up the patterns.
+
+    Return how many questions each sample draws that do not show the heaviest pattern, and how many of these are rare, (R,) each.
+    """
     rows = totals.shape[1]
-    taken = np.empty(rows, dtype=np.uint64)
-    places = UniformNumbers(packed.words.shape[1], rows, rng)
-    for start in range(0, size, packed.most):
-        sums = np.zeros((packed.words.shape[0], rows), dtype=np.uint64)
-        for _ in range(min(packed.most, size - start)):
-            index = places.next(rows)
-            for word, total in zip(packed.words, sums, strict=True):
-                word.take(index, out=taken, mode="clip")  # never out of range; "clip" is the fast mode
-                np.add(total, taken, out=total)
-        packed.add_unpacked(sums, totals)
-
-
-def _fill_by_rejection(urn: Urn, size: int, totals: Totals, rng: np.random.Generator) -> None:
-    """Draw Poisson counts of all patterns but the heaviest, which takes what they leave, and keep each sample with its probability."""
-    heaviest = int(np.argmax(urn.counts))
-    patterns, counts = np.delete(urn.patterns - urn.patterns[heaviest], heaviest, axis=0), np.delete(urn.counts, heaviest)
-    kind = np.float32 if size * max(1, int(urn.patterns.max())) < 1 << 24 else np.float64  # whole numbers that add up exactly
-    weights = np.vstack([patterns.T, np.ones(counts.size)]).astype(kind)
-    accept = _Acceptance(size, int(counts.sum()) / urn.questions)
-    supply = _PoissonCounts(counts.astype(np.float64) * (size / urn.questions), rng)
+    patterns = np.vstack([classes.often.patterns, np.zeros_like(classes.heaviest)])
+    kind = np.float32 if size * max(1, int(patterns.max())) < 1 << 24 else np.float64  # whole numbers that add up exactly
+    weights = np.vstack([patterns.T, np.ones(len(patterns))]).astype(kind)
+    rare_mean = int(classes.rare.counts.sum()) * classes.means[0] / int(classes.often.counts[0])
+    means, law = np.unique(np.append(classes.means, rare_mean), return_inverse=True)
+    supply, accept = TabledCounts(CountLaws.poisson(means), law, rng), _Acceptance(size, classes.share)
+    drawn, rare = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
     done = 0
-    while done < totals.shape[1]:
-        missing = totals.shape[1] - done
-        sums = weights @ supply.next(int(1.05 * missing / accept.rate) + 64).astype(kind, copy=False)
-        fitting = sums[:-1, accept(sums[-1], rng)][:, :missing]
-        totals[:, done : done + fitting.shape[1]] = fitting
-        done += fitting.shape[1]
-    totals += size * urn.patterns[heaviest][:, None].astype(totals.dtype)
+    while done < rows:
+        counts = supply.next(min(supply.most, int(1.05 * (rows - done) / accept.rate) + 64))
+        sums = weights @ counts.astype(kind, copy=False)
+        kept = np.flatnonzero(accept(sums[-1], rng))[: rows - done]
+        new, taken = slice(done, done + kept.size), sums.take(kept, axis=1)
+        totals[:, new], drawn[new], rare[new] = taken[:-1], taken[-1], counts[-1].take(kept)
+        done += kept.size
+    return drawn, rare
 
 
 class _Acceptance:
@@ -97,67 +132,48 @@ class _Acceptance:
     def __init__(self, size: int, share: float) -> None:
         mean = size * share
         reach = 12.0 * mean**0.5 + 30.0  # beyond it doubles see no probability
-        self._first = max(0, int(mean - reach))
-        total = np.arange(self._first, min(size, int(mean + reach)) + 1, dtype=np.float64)
+        first = max(0, int(mean - reach))
+        total = np.arange(first, min(size, int(mean + reach)) + 1, dtype=np.float64)
         # log of the binomial over the Poisson probability, but for what does not depend on the total
         logs = -gammaln(size - total + 1.0) + xlog1py(size - total, -share) - total * np.log(size)
-        self._probability = np.append(np.exp(logs - logs.max()), 0.0)
+        probability = np.exp(logs - logs.max())
         poisson = np.exp(xlogy(total, mean) - mean - gammaln(total + 1.0))
-        self.rate = float(poisson @ self._probability[:-1])
+        self.rate = float(poisson @ probability)
+        self._before = first - 1
+        self._probability = np.concatenate([[0.0], probability, [0.0]])
 
     def __call__(self, totals: FloatArray | NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.bool_]:
         """Decide on each total, shape (R,)."""
-        place = totals.astype(np.intp) - self._first
-        outside = (place < 0) | (place >= self._probability.size)
-        return np.asarray(rng.random(totals.size) < self._probability[np.where(outside, -1, place)])
+        place = totals.astype(np.intp)
+        place -= self._before
+        return np.asarray(rng.random(totals.size) < self._probability.take(place, mode="clip"))
 
 
-class _PoissonCounts:
-    """An endless supply of independent Poisson counts of given means, (P, columns) at a time, handed out in one reused buffer.
+def _add_singles(urn: Urn, taken: IntArray, totals: Totals, rng: np.random.Generator) -> None:
+    """Add single questions of an urn to all samples, as many to each as ``taken``, (R,), says."""
+    packed = PackedScores.of(urn)
+    places = UniformNumbers(urn.questions, min(_ROWS, taken.size), rng)
+    for start in range(0, taken.size, _ROWS):
+        block = slice(start, start + _ROWS)
+        _add_packed(packed, taken[block], totals[:, block], places)
 
-    Each count is looked up in a table of its distribution by random cell. Cells hold whole parts of ``1 / _CELLS``; what is left of
-    each probability makes up the remainder, to whose cells, marked -1, a second draw gives a count.
-    """
 
-    def __init__(self, means: FloatArray, rng: np.random.Generator) -> None:
-        self._rng = rng
-        self._means = means
-        self._counts = np.empty((means.size, max(64, _NUMBERS_AT_ONCE // means.size)), dtype=np.float32)
-        self._cells = UniformNumbers(_CELLS, self._counts.shape[1], rng)
-        tabled = np.flatnonzero(means <= _LARGEST_MEAN)
-        distinct, which = np.unique(means[tabled], return_inverse=True)
-        self._table_of = np.zeros(means.size, dtype=np.int64)
-        self._table_of[tabled] = which
-        self._make_tables(distinct)
-
-    def next(self, most: int) -> NDArray[np.float32]:
-        """Return the next counts, up to ``most`` columns of them; the next call overwrites them."""
-        columns = min(most, self._counts.shape[1])
-        counts = self._counts.ravel()[: self._means.size * columns].reshape(self._means.size, columns)
-        for row, (mean, table) in enumerate(zip(self._means.tolist(), self._table_of.tolist(), strict=True)):
-            if mean <= _LARGEST_MEAN:
-                self._tables[table].take(self._cells.next(columns), out=counts[row], mode="clip")
-            else:
-                counts[row] = self._rng.poisson(mean, columns)
-        holes = np.flatnonzero(counts.ravel() < 0)
-        # Fractions of 2**32 stay exact beside the number of a table, so one search serves all tables.
-        fraction = (self._rng.integers(0, 1 << 32, size=holes.size) + 0.5) / (1 << 32)
-        counts.ravel()[holes] = self._values[np.searchsorted(self._remainders, self._table_of[holes // columns] + fraction)]
-        return counts
-
-    def _make_tables(self, means: FloatArray) -> None:
-        """Tabulate ten standard deviations and more on either side of each mean, outside of which doubles see nothing."""
-        reach = 10.0 * np.sqrt(means) + 30.0
-        first = np.maximum(0.0, np.floor(means - reach))
-        values = first[:, None] + np.arange(int(2.0 * reach.max(initial=0.0)) + 2)
-        exact = _CELLS * np.exp(xlogy(values, means[:, None]) - means[:, None] - gammaln(values + 1.0))
-        whole = np.floor(exact).astype(np.int64)
-        cells = np.column_stack([whole, _CELLS - whole.sum(axis=1)])
-        marks = np.column_stack([values, np.full(means.size, -1.0)]).astype(np.float32)
-        self._tables = np.repeat(marks.ravel(), cells.ravel()).reshape(means.size, _CELLS)
-        left = np.cumsum(exact - whole, axis=1)
-        self._remainders = (left / left[:, -1:] + np.arange(means.size)[:, None]).ravel()
-        self._values = values.ravel()
+def _add_packed(packed: PackedScores, taken: IntArray, totals: Totals, places: UniformNumbers) -> None:
+    """Add up questions in the order of how many samples take: one to all that take any, one to all that take more than one, and on."""
+    fewer = taken.max() - taken
+    order = np.argsort(fewer.astype(np.min_scalar_type(fewer.max())), kind="stable")  # short integers are sorted in one pass
+    more = taken.size - np.cumsum(np.bincount(taken)[:-1])
+    drawn = np.empty(taken.size, dtype=np.uint64)
+    for start in range(0, more.size, packed.most):
+        sums = np.zeros((packed.words.shape[0], taken.size), dtype=np.uint64)
+        for count in more[start : start + packed.most].tolist():
+            index, new = places.next(count), drawn[:count]
+            for word, total in zip(packed.words, sums, strict=True):
+                word.take(index, out=new, mode="clip")  # never out of range; "clip" is the fast mode
+                total[:count] += new
+        in_place = np.empty_like(sums)
+        in_place[:, order] = sums
+        packed.add_unpacked(in_place, totals)
 
 
 def _fill_one_by_one(urn: Urn, size: int, totals: Totals, rng: np.random.Generator) -> None:

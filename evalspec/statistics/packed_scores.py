@@ -13,7 +13,7 @@ Totals = NDArray[np.int32 | np.int64]
 """Sums of whole scores, (M, R), in as few bytes as they need."""
 
 _STEPS_AT_ONCE = 255
-_BITS_AT_ONCE = 1 << 17
+_BITS_AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,10 @@ class Urn:
     def questions(self) -> int:
         """Number of questions."""
         return int(self.counts.sum())
+
+    def among(self, which: NDArray[np.bool_]) -> Urn:
+        """Return the questions of the patterns that ``which``, (P,), marks."""
+        return Urn(self.patterns[which], self.counts[which])
 
     def total_type(self, size: int) -> type[np.int32 | np.int64]:
         """Return the smaller type that holds the totals of samples of this size."""
@@ -47,11 +51,11 @@ class PackedScores:
         """Pack the scores of an urn."""
         largest = max(1, int(urn.patterns.max()))
         lane = next(bits for bits in (8, 16, 64) if (1 << bits) // largest > 10)
-        questions, models = np.repeat(urn.patterns, urn.counts, axis=0), urn.patterns.shape[1]
-        in_word = 64 // lane
-        padded = np.zeros((len(questions), -(-models // in_word) * in_word), dtype=f"u{lane // 8}")
-        padded[:, :models] = questions
-        return cls(np.ascontiguousarray(padded.view(np.uint64).T), lane, models, min(_STEPS_AT_ONCE, ((1 << lane) - 1) // largest))
+        models, in_word = urn.patterns.shape[1], 64 // lane
+        padded = np.zeros((len(urn.patterns), -(-models // in_word) * in_word), dtype=f"u{lane // 8}")
+        padded[:, :models] = urn.patterns
+        words = np.repeat(padded.view(np.uint64).T, urn.counts, axis=1)
+        return cls(words, lane, models, min(_STEPS_AT_ONCE, ((1 << lane) - 1) // largest))
 
     def add_unpacked(self, sums: NDArray[np.uint64], totals: Totals) -> None:
         """Add sums (W, R) to the first R totals of each model, (M, R or more)."""
@@ -67,35 +71,29 @@ class UniformNumbers:
 
     def __init__(self, below: int, most: int, rng: np.random.Generator) -> None:
         self._kind = np.uint16 if below <= 1 << 16 else np.uint32
-        width = np.iinfo(self._kind).bits
-        self._shift = width - max(1, (below - 1).bit_length())
-        self._limit = below << self._shift
-        self._even = self._limit == 1 << width
+        self._times = (int(np.iinfo(self._kind).max) + 1) // below
+        self._largest = self._times * below - 1
         self._rng = rng
-        self._bits = np.empty(0, dtype=self._kind)
-        self._used = 0
+        self._left = np.empty(0, dtype=self._kind)
         self._handed = np.empty(most, dtype=np.intp)
-        self._batch = most * max(1, _BITS_AT_ONCE // max(1, most))  # whole portions, so that none are thrown away
 
     def next(self, count: int) -> NDArray[np.intp]:
         """Return ``count`` numbers, at most as many as agreed; the next call overwrites them."""
-        if self._used + count > self._bits.size:
-            self._bits = self._drawn(self._batch)
-            self._used = 0
-        bits = self._bits[self._used : self._used + count]
-        self._used += count
+        if count > self._left.size:
+            self._left = np.concatenate([self._left, self._drawn(max(count, _BITS_AT_ONCE))])
         handed = self._handed[:count]
-        np.right_shift(bits, self._shift, out=handed, dtype=np.intp, casting="unsafe")
+        np.copyto(handed, self._left[:count], casting="unsafe")
+        self._left = self._left[count:]
         return handed
 
     def _drawn(self, count: int) -> NDArray[np.unsignedinteger]:
-        """Draw bits that lie where the limit fits evenly when they are shifted down."""
+        """Draw bits, again where they lie beyond the last whole multiple of the limit, and divide them down to numbers below it."""
         bits = random_bits(self._rng, self._kind, count)
-        above = np.empty(0, dtype=np.intp) if self._even else np.flatnonzero(bits >= self._limit)
+        above = np.flatnonzero(bits > self._largest)
         while above.size:
             bits[above] = random_bits(self._rng, self._kind, above.size)
-            above = above[bits[above] >= self._limit]
-        return bits
+            above = above[bits[above] > self._largest]
+        return np.floor_divide(bits, self._times, out=bits)
 
 
 def random_bits(rng: np.random.Generator, kind: type[np.unsignedinteger], size: int) -> NDArray[np.unsignedinteger]:

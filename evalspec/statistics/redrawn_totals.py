@@ -118,7 +118,7 @@ def redrawn_totals(responses: ResponsePatterns, plans: Sequence[RedrawPlan], rng
     taken = [taken_per_stratum(responses, plan) for plan in plans]
     urns = _urns(responses)
     nested = plans[0].replacement == "with" and len(urns) == 1
-    step = max(1, _NUMBERS_AT_ONCE // responses.patterns.shape[1])
+    step = max(1, _NUMBERS_AT_ONCE // (responses.patterns.shape[1] * len(plans)))
     for start in range(0, plans[0].draws, step):
         how = (min(step, plans[0].draws - start), plans[0].replacement)
         batch: list[RedrawnTotals] = []

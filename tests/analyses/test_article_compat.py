@@ -8,7 +8,9 @@ import pytest
 from evalspec.analyses.article_compat import (
     ANALYSIS,
     CLUSTERED,
+    FEW,
     INCOMPLETE,
+    NEVER_APART,
     NOT_BINARY,
     ONE_MODEL,
     WEIGHTED,
@@ -64,6 +66,31 @@ def test_the_article_s_pair_gives_the_article_s_figures() -> None:
     assert [round(one.half_width * 100) for one in row.resolutions] == [6, 4, 2]  # published for q = .20
 
 
+def test_half_a_difference_needs_four_times_as_many_questions() -> None:
+    row = computed(table(1217, 219, 182, 382)).rows[0]
+    assert row.halved_simple_questions == pytest.approx(4 * row.simple_questions, rel=0.01)
+    assert row.halved_exact_questions == pytest.approx(4 * row.exact_questions, rel=0.02)
+
+
+def test_one_and_two_questions_more_move_a_score_by_what_the_article_says() -> None:
+    (step,) = computed(table(10, 3, 2, 5)).rows[0].steps
+    assert (step.questions, round(step.one * 100, 1), round(step.two * 100, 1)) == (30, 3.3, 6.7)  # published
+
+
+def test_the_closest_three_neighbours_are_named_with_what_parts_the_outer_two() -> None:
+    rights = {"a": 9, "b": 19, "c": 13, "d": 12, "e": 1}
+    scores = np.array([[1.0] * right + [0.0] * (20 - right) for right in rights.values()])
+    closest = computed(responses_of(scores)).rows[0].closest
+    assert closest is not None
+    assert (closest.models, closest.span) == (("c", "d", "a"), pytest.approx(0.2))
+    assert computed(responses_of(scores[:2])).rows[0].closest is None
+
+
+def test_where_the_recipe_s_intervals_are_not_to_be_relied_on_is_said() -> None:
+    cautions = [computed(table(*counts)).rows[0].caution for counts in ((1217, 219, 182, 382), (100, 20, 10, 70), (300, 0, 0, 100))]
+    assert cautions == [None, FEW, NEVER_APART]
+
+
 def test_no_estimate_rests_on_the_recipe() -> None:
     (estimate,) = estimates(computed(table(1217, 219, 182, 382)))
     assert estimate.method == "tango"
@@ -99,6 +126,12 @@ def test_what_the_recipe_cannot_use_is_refused_with_the_reason() -> None:
         result = computed(responses)
         assert result.rows[0].undefined == reason
         assert estimates(result)[0].value is None
+
+
+def test_no_work_is_named_where_the_recipe_gives_no_figure() -> None:
+    assert ANALYSIS.sources_used is not None
+    assert ANALYSIS.sources_used(computed(table(10, 3, 2, 5))) == ANALYSIS.sources
+    assert ANALYSIS.sources_used(computed(responses_of(np.ones((1, 4))))) == ()
 
 
 def test_it_passes_what_every_analysis_must_pass() -> None:

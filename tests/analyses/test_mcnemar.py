@@ -112,7 +112,7 @@ def test_naming_the_other_model_first_turns_the_sign() -> None:
 
 def test_a_weighted_sample_is_refused_with_a_reason() -> None:
     result = computed(responses_of(np.array([[0, 1, 0], [1, 1, 0]]), np.array([1.5, 0.75, 0.75])), family="adjacent")
-    assert (result.rows[0].separated, result.rows[0].undefined) == (None, WEIGHTED)
+    assert (result.rows[0].separated, result.rows[0].undefined, result.rows[0].n) == (None, WEIGHTED, 3)
     assert estimates(result)[0].value is None
 
 

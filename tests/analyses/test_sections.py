@@ -59,6 +59,7 @@ SHAPES = {
     "weighted": weighted(sample_responses()),
     "left out": replace(sample_responses(), benchmarks=tuple(replace(one, missing="complete_case") for one in sample_responses().benchmarks)),
 }
+COMPARED = {"candidate": "model-0", "baseline": "model-1"}
 STUDIES: list[tuple[str, dict[str, object]]] = [
     ("intervals", {}),
     ("intervals", {"average": "macro", "method": "jeffreys"}),
@@ -68,6 +69,9 @@ STUDIES: list[tuple[str, dict[str, object]]] = [
     ("subgroups", {"model": "model-0"}),
     ("subgroups", {"model": "model-0", "baseline": "model-1", "correction": "none"}),
     ("sensitivity", {"pairs": [["model-0", "model-1"]]}),
+    ("noninferiority", {**COMPARED, "margin": 0.05}),
+    ("noninferiority", {**COMPARED, "margin": 0.05, "hypothesis": "equivalence", "method": "e_value"}),
+    ("noninferiority", {**COMPARED, "hypothesis": "superiority", "method": "exact"}),
 ]
 
 
@@ -115,6 +119,14 @@ def test_where_interval_and_decision_part_a_sentence_says_why() -> None:
     assert "a − b , a − c on first: the interval leaves out zero while the adjusted test does not separate the two;" in text
     assert "the interval is for its comparison alone, and the adjusted p-value allows for all 3 of the family" in text
     assert "The test decides." in text
+
+
+def test_an_e_value_is_printed_beside_its_p_and_no_other_method_has_one() -> None:
+    asked = {**COMPARED, "margin": 0.05}
+    e_value = section("noninferiority", SHAPES["plain"], **asked, method="e_value")
+    assert "p is one over the e-value" in e_value
+    assert " e-value p at any look Shown? " in e_value
+    assert "e-value p" not in section("noninferiority", SHAPES["plain"], **asked)
 
 
 def test_not_separated_is_never_called_equal() -> None:

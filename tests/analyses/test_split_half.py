@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from evalspec.analyses.pools import CLUSTERED
-from evalspec.analyses.split_half import ANALYSIS, NO_LEAD, TOO_FEW, SplitHalfOptions, SplitHalfResult, compute, plot
+from evalspec.analyses.split_half import ANALYSIS, NO_LEAD, SMALL_LEAD, TOO_FEW, SplitHalfOptions, SplitHalfResult, compute, plot
 from evalspec.artifacts.responses import Responses
 from evalspec.protocols import Context
 from evalspec.reporting.figures import Chart
@@ -56,6 +56,13 @@ def test_models_of_one_answer_sheet_have_no_lead_and_no_shrinkage() -> None:
     row = computed(responses_of([answers, answers])).rows[0]
     assert (row.same_winner.value, row.lead_selected.value, row.lead_held_out.value) == (0.5, 0.0, 0.0)
     assert (row.shrinkage.value, row.shrinkage.undefined, row.exact.undefined) == (None, NO_LEAD, NO_LEAD)
+
+
+def test_no_share_is_taken_of_a_lead_of_less_than_one_question() -> None:
+    row = computed(two_models(PairedCounts(50, 1, 0, 49))).rows[0]
+    assert 0 < row.lead_selected.value * row.chosen_on < 1
+    assert (row.shrinkage.value, row.shrinkage.undefined) == (None, SMALL_LEAD)
+    assert (row.exact.shrinkage, row.exact.undefined) == (None, SMALL_LEAD)
 
 
 def test_three_models_are_split_as_a_plain_simulation_splits_them() -> None:

@@ -37,6 +37,16 @@ def test_each_subject_of_one_model_is_held_against_all_others() -> None:
     assert result.family_size == 3
 
 
+def test_a_family_that_is_not_adjusted_has_no_adjusted_p_value_and_decides_by_each_test() -> None:
+    smallest, *others = sorted(row.p_value for row in computed(model="model-1").rows)
+    alpha = (smallest + others[0]) / 2
+    result = computed(model="model-1", correction="none", alpha=alpha)
+    assert sorted((row.p_value, row.p_adjusted, row.separated) for row in result.rows) == [
+        (smallest, None, True),
+        *((p, None, False) for p in others),
+    ]
+
+
 def test_two_models_are_compared_within_each_subject_and_adjusted_over_subjects() -> None:
     result = computed(model="model-0", baseline="model-1")
     first, second = FIRST.settled()[:2]

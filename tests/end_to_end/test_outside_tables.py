@@ -69,7 +69,7 @@ def test_findings_are_computed_again_from_the_run_directory_alone(place: Path, t
     (place / "reports" / "study").rename(moved)
     try:
         spoken = evalspec("verify", moved, "--trust", place / "reports" / "study.trust.yaml", "--recompute", cwd=tmp_path)
-        assert (spoken.code, spoken.out.splitlines()[-1]) == (0, "recomputed: findings and verdict follow from the recorded responses")
+        assert (spoken.code, "recomputed: findings and verdict follow from the recorded responses" in spoken.out) == (0, True)
     finally:
         moved.rename(place / "reports" / "study")
 

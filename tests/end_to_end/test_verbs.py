@@ -73,8 +73,8 @@ def test_every_verb_speaks_json(recorded: Run, tmp_path: Path, evalspec: Command
     keys = {name: set(evalspec(*arguments, "--json", cwd=recorded.workplace).content) for name, arguments in commands.items()}
     assert keys["validate"] >= {"valid", "models", "benchmarks", "analyses", "checks", "study_sha256"}
     assert keys["plan"] == {"protocol_sha256", "protocol", "schedule", "warnings"}
-    assert keys["run"] == keys["report"] == {"verdict", "checks", "folder", "trust"}
-    assert keys["verify"] >= {"outcome", "trusted", "signer", "problems", "recomputation", "exit_code"}
+    assert keys["run"] == keys["report"] == {"verdict", "checks", "folder", "trust", "plan"}
+    assert keys["verify"] >= {"outcome", "trusted", "signer", "problems", "recomputation", "page", "exit_code"}
     assert keys["keygen"] == {"key", "fingerprint", "trust"}
     assert keys["doctor"] == {"complete", "examined"}
     assert keys["init"] == {"written"}

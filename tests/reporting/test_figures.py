@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import get_args
 from xml.etree import ElementTree as ET
 
@@ -189,3 +190,32 @@ def test_single_points_are_places_in_a_plane_with_their_names_beside_them(width:
     assert svg.count("<circle") == 2
     named = {element.text: element for element in ET.fromstring(svg).iter(f"{SVG}text")}
     assert named["right-one"].get("text-anchor") == "end"
+
+
+def test_a_chart_that_no_page_has_room_for_is_parted_on_one_scale() -> None:
+    chart = Chart()
+    chart.caption("Many models.")
+    chart.scale("accuracy")
+    for place in range(90):
+        chart.interval(f"model-{place}", 0.1 + place / 100, 0.05 + place / 100, 0.15 + place / 100, group="first" if place < 60 else "second")
+    parts = [part.draw("wide") for part in chart.parts()]
+    assert [row["label"] for part in parts for row in part.drawn["rows"]] == [f"model-{place}" for place in range(90)]
+    heights = [float(re.search(r'viewBox="0 0 760 ([\d.]+)"', part.svg)[1]) for part in parts]
+    assert all(height < 1080 for height in heights)
+    assert len({tuple(re.findall(r">(\d+ %)<", part.svg)) for part in parts}) == 1
+    assert [part.drawn["caption"] for part in parts] == [f"Many models. Part {number} of 3." for number in (1, 2, 3)]
+    assert all(part.svg.count(">first<") + part.svg.count(">second<") >= 1 for part in parts)
+
+
+def test_a_chart_that_fits_a_page_is_one_part() -> None:
+    chart = accuracy_chart()
+    assert [part.draw("wide").svg for part in chart.parts()] == [chart.draw("wide").svg]
+
+
+def test_panels_of_many_groups_are_parted_with_their_scale() -> None:
+    chart = Chart()
+    for group in "abcde":
+        chart.curve("first stays first", [Point(30, 0.4), Point(100, 0.9 if group == "e" else 0.5)], group=group)
+    parts = chart.parts()
+    assert [len(part.draw("wide").drawn["curves"]) for part in parts] == [3, 2]
+    assert len({tuple(re.findall(r">(\d+ %)<", part.draw("wide").svg)[:4]) for part in parts}) == 1

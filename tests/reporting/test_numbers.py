@@ -18,6 +18,9 @@ proportions = st.floats(0, 1)
     [
         (0.7018, "percent", "70.2 %"),
         (0.0, "percent", "0.0 %"),
+        (0.5745, "percent", "57.5 %"),  # half up, though a computer holds 57.449999
+        (37 / 2000, "points_bare", "+1.9"),
+        (-37 / 2000, "points_bare", "−1.9"),
         (0.019, "points", "+1.9 points"),
         (-0.019, "points", "−1.9 points"),
         (0.0, "points", "0.0 points"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +14,9 @@ import pytest
 from evalspec.errors import MissingLibrary, ReportError
 from evalspec.reporting.compose import compose
 from evalspec.reporting.dossier import Dossier
-from evalspec.reporting.pdf import LIBRARIES, Limits, is_loadable, missing_libraries, render
+from evalspec.reporting.pdf import LIBRARIES, Limits, is_loadable, missing_libraries, pack, render
+from evalspec.reporting.svg import Words, words
+from evalspec.reporting.templates import asset
 
 pytestmark = pytest.mark.skipif(bool(missing_libraries(is_loadable)), reason="Pango is not installed: see `evalspec doctor`")
 
@@ -51,8 +55,8 @@ def test_the_pdf_keeps_to_its_standards(pdf: bytes, profile: str) -> None:
 
 def test_the_decision_stands_on_the_first_page(pdf_file: Path) -> None:
     first = text_of(pdf_file, "-l", "1")
-    for words in ("Is the large demonstration model fit for release?", "Failed", "What was found", "Main limits", "page 1 of"):
-        assert words in first
+    for said in ("Is the large demonstration model fit for release?", "Failed", "What was found", "Main limits", "page 1 of"):
+        assert said in first
 
 
 def test_contents_name_pages_and_pages_have_running_heads(pdf_file: Path) -> None:
@@ -87,9 +91,9 @@ def test_hostile_text_breaks_no_standard(build_dossier: Callable[..., Dossier], 
     assert failures(content, "3a") == []
     assert failures(content, "ua1") == []
     (tmp_path / "hostile.pdf").write_bytes(content)
-    words = text_of(tmp_path / "hostile.pdf")
-    assert "‹U+4E2D›" in words
-    assert "‹U+202E›evil <script>" in words
+    text = text_of(tmp_path / "hostile.pdf")
+    assert "‹U+4E2D›" in text
+    assert "‹U+202E›evil <script>" in text
 
 
 @pytest.mark.parametrize(
@@ -109,11 +113,42 @@ def test_a_page_that_asks_for_a_file_is_refused(element: str, tmp_path: Path) ->
         render(f"<html lang=en><title>t</title>{element.format(secret.as_uri())}<p>text", attachments={}, finished=FINISHED)
 
 
+def drawn(label: Words, folder: Path) -> bytes:
+    """Return the pixels of a PDF page that holds a drawing of one label."""
+    if shutil.which("pdftoppm") is None:
+        pytest.skip("pdftoppm is not installed (package poppler-utils)")
+    drawing = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30" width="90" height="30">{words(5, 20, "balanced", label)}</svg>'
+    html = f"<html lang=en><title>t</title><style>{asset('style.css')}</style>{drawing}"
+    (folder / "label.pdf").write_bytes(render(html, attachments={}, finished=FINISHED))
+    subprocess.run(["pdftoppm", "-r", "50", "-gray", str(folder / "label.pdf"), str(folder / "label")], check=True)
+    return next(folder.glob("label-*.pgm")).read_bytes().split(b"\n255\n", 1)[1]
+
+
+def test_a_label_that_lines_may_cross_is_not_hidden_by_its_own_halo(tmp_path: Path) -> None:
+    plain = drawn(Words(), tmp_path)
+    assert min(plain) < 200  # there is ink
+    assert drawn(Words(halo=True), tmp_path) == plain
+
+
 def test_a_page_cannot_attach_a_file_by_itself(tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
     page = f'<html lang=en><title>t</title><link rel="attachment" href="{secret.as_uri()}"><p>text'
     assert b"/Filespec" not in render(page, attachments={}, finished=FINISHED)
+
+
+def test_no_packed_stream_ends_in_a_carriage_return() -> None:
+    pydyf = pytest.importorskip("pydyf", reason="WeasyPrint is not installed")
+    ending_so = b"\x0c"  # the last byte of what zlib packs is 1 more than the sum of the content, modulo 65521 and 256
+    assert zlib.compress(ending_so, 9).endswith(b"\r")
+    for content in (ending_so, b"another content"):
+        stream = pydyf.Stream([content], {"Type": "/X"}, compress=True)
+        pack(stream)
+        head, _, rest = stream.data.partition(b"stream\n")
+        length = int(re.search(rb"/Length (\d+)", head)[1])
+        assert (b"/FlateDecode" in head, b"/Type /X" in head, rest[length:]) == (True, True, b"\nendstream")
+        assert not rest[:length].endswith(b"\r")
+        assert zlib.decompressobj().decompress(rest[:length]) == content
 
 
 def test_a_child_that_takes_too_long_is_stopped(html: str) -> None:

@@ -77,6 +77,11 @@ def test_the_report_prints_the_published_figures_of_the_two_leaders(page: str) -
         assert figure in page, figure
 
 
+def test_the_report_prints_the_published_rules_of_thumb(page: str) -> None:
+    for figure in ("3.3", "6.7", "1.1 points", "about 18,000"):
+        assert figure in page, figure
+
+
 def test_holm_leaves_the_three_published_pairs_open(results: dict[str, Any]) -> None:
     rows = results["neighbours"]["rows"]
     assert [(row["first"], row["second"]) for row in rows if not row["separated"]] == [

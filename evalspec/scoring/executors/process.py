@@ -16,8 +16,8 @@ from evalspec.artifacts.work import Assignment, WorkerEvent
 from evalspec.scoring.dispatch import Ended
 from evalspec.scoring.executors.devices import ONE_NUMBERING
 
-SECRETS = ("EVALSPEC_KEY_PASSPHRASE",)
-"""Variables that are nothing to a worker."""
+SECRETS = ("EVALSPEC_KEY_PASSPHRASE", "_API_KEY")
+"""Endings of the names of variables that are nothing to a worker: the key's passphrase, and keys for servers."""
 
 CHUNK = 1 << 16
 
@@ -31,7 +31,7 @@ class WorkerProcess:
         self._outgoing = b""
         self._incoming = b""
         # A session of its own: Ctrl-C reaches this process alone, which then ends the worker.
-        environment = {name: value for name, value in os.environ.items() if name not in SECRETS} | children.python_path() | ONE_NUMBERING
+        environment = {name: value for name, value in os.environ.items() if not name.endswith(SECRETS)} | children.python_path() | ONE_NUMBERING
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             children.command("evalspec.scoring.worker", *arguments),
             stdin=subprocess.PIPE,

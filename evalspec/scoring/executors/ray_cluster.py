@@ -6,6 +6,7 @@ The folders of the models must be found under the same path on every node. The j
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,13 +49,15 @@ Said = WorkerEvent | Ended
 
 @contextmanager
 def connected(address: str | None) -> Iterator[None]:
-    """Be connected to a cluster; raises ScoringError where there is none."""
+    """Be connected to a cluster; raises ScoringError where there is none, UsageError for what is no address."""
     if ray.is_initialized():
         yield
         return
     try:
+        if address is not None:
+            _knock(address)
         ray.init(address=address or ANY, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
+    except (OSError, ValueError, RuntimeError, RayError) as error:
         told = str(error).strip().splitlines()[0]
         raise ScoringError(
             f"no Ray cluster can be reached: {told}", hint="start one with `ray start --head`, or name it with --ray-address"
@@ -231,6 +234,14 @@ class _Post:
 
     def _say(self, said: Said | None) -> None:
         self._heard.put((self._device.id, said))
+
+
+def _knock(address: str) -> None:
+    """Raise OSError where nobody listens, which Ray itself would take minutes to find out."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not (port.isascii() and port.isdecimal() and int(port) < 1 << 16):
+        raise UsageError(f"{address!r} is not the address of a Ray cluster; HOST:PORT is", hint="`ray start --head` prints it")
+    socket.create_connection((host, int(port)), timeout=GRACE).close()
 
 
 def _give_work(posts: dict[str, _Post], dispatch: Dispatch) -> bool:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -74,3 +75,36 @@ def workers(marked: str) -> Iterator[Workers]:
     while living():
         assert time.monotonic() < deadline, "a worker outlived its run"
         time.sleep(0.05)
+
+
+@dataclass(frozen=True, slots=True)
+class RayNodes:
+    """A Ray cluster of processes on this machine; each of its working nodes has one processor."""
+
+    address: str
+    add: Callable[[], Callable[[], None]]
+
+
+@pytest.fixture(scope="session")
+def ray_nodes(marked: str) -> Iterator[RayNodes]:
+    """Three nodes that score, and a way to add one, which gives a way to kill it."""
+    del marked  # the environment of the nodes, and of the workers on them
+    pytest.importorskip("ray", reason="Ray is not installed; install the extra `ray` to test scoring on a cluster")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        import ray
+        from ray.cluster_utils import Cluster
+
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+
+        def add() -> Callable[[], None]:
+            node = cluster.add_node(num_cpus=1, include_dashboard=False)
+            return lambda: cluster.remove_node(node, allow_graceful=False)
+
+        for _ in range(3):
+            add()
+        ray.init(address=cluster.address, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        yield RayNodes(cluster.address, add)
+        ray.shutdown()
+        cluster.shutdown()

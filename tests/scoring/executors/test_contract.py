@@ -42,11 +42,15 @@ def case(make: SimpleNamespace, study: ScoringTask, expected: Responses, tmp_pat
     return Case(study, expected, make.journal(tmp_path / "journal"), make.no_executor())
 
 
-@pytest.fixture(params=["local"])
+@pytest.fixture(params=["local", "ray"])
 def start(request: pytest.FixtureRequest) -> Start:
     """Start an executor on so many devices."""
-    assert request.param == "local"
-    return lambda count: LocalExecutor(local_devices(("cpu",) * count))
+    if request.param == "local":
+        return lambda count: LocalExecutor(local_devices(("cpu",) * count))
+    address = request.getfixturevalue("ray_nodes").address
+    from evalspec.scoring.executors.ray_cluster import RayExecutor, cluster_devices
+
+    return lambda count: RayExecutor(cluster_devices(("cpu",), address)[:count], address=address)
 
 
 def assert_same(found: Responses, expected: Responses) -> None:
