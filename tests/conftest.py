@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -26,6 +29,19 @@ def shared() -> Path:
     if not (folder / "data").is_dir():
         pytest.skip(f"real response matrices are not at {folder}; set EVALSPEC_SHARED to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def serving() -> ModuleType:
+    """`model_server.py`: a small server over a real checkpoint that speaks the OpenAI API, for tests that cannot import that file."""
+    pytest.importorskip("transformers")
+    pytest.importorskip("httpx2")
+    spec = importlib.util.spec_from_file_location("model_server", Path(__file__).parent / "model_server.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")

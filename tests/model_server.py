@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 NOTHING = -9999.0
 """What servers write for the logarithm of 0."""
@@ -78,7 +78,7 @@ class ModelServer:
         self._computing = threading.Lock()
         self._port = port
 
-    def __enter__(self) -> ModelServer:
+    def __enter__(self) -> Self:
         self._http = ThreadingHTTPServer(("127.0.0.1", self._port), _handler(self))
         self._http.daemon_threads = True
         self._port = self._http.server_port
@@ -121,12 +121,15 @@ class ModelServer:
 
     def _answer(self, number: int, path: str, body: dict[str, Any], headers: dict[str, str]) -> Answer:
         try:
-            if self.offers.key is not None and headers.get("authorization") != f"Bearer {self.offers.key}":
-                raise Refusal(401, f"Incorrect API key provided: {headers.get('authorization')}")
+            self._check_key(headers.get("authorization"))
             content = self._content(number, path, body)
         except Refusal as refusal:
             return Answer(refusal.status, json.dumps({"error": {"message": str(refusal), "code": None}}).encode())
         return Answer(body=json.dumps(content).encode())
+
+    def _check_key(self, given: str | None) -> None:
+        if self.offers.key is not None and given != f"Bearer {self.offers.key}":
+            raise Refusal(401, f"Incorrect API key provided: {given}")
 
     def _content(self, number: int, path: str, body: dict[str, Any]) -> dict[str, Any]:
         if path == "/tokenize" and self.offers.tokenize:
@@ -216,7 +219,9 @@ class ModelServer:
             "bytes": None,
             "top_logprobs": [{"token": self._text(token, body), "logprob": value, "bytes": None} for token, value in known.items()],
         }
-        return {"choices": [{"message": {"role": "assistant", "content": entry["token"]}, "logprobs": {"content": [entry]}}]} | self._usage(len(ids), 1)
+        return {"choices": [{"message": {"role": "assistant", "content": entry["token"]}, "logprobs": {"content": [entry]}}]} | self._usage(
+            len(ids), 1
+        )
 
     def _usage(self, read: int, made: int) -> dict[str, Any]:
         return {"usage": {"prompt_tokens": read, "completion_tokens": made, "total_tokens": read + made}} if self.offers.usage else {}

@@ -23,6 +23,7 @@ ROUNDED = 0.11
 
 AROUND = 60
 MOST_LINES = 20
+LONGEST = 300
 
 _DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 _NUMBER = re.compile(r'<data value="([^"]*)" data-(path|count-of)="([^"]*)">([^<]*)</data>')
@@ -49,7 +50,8 @@ class PageFault:
     stands: str
 
     def __str__(self) -> str:
-        return f"differs at report.html, {self.place}: the page has {self.shown}, the files have {self.stands}"
+        place, shown, stands = (text if len(text) <= LONGEST else f"{text[:LONGEST]}…" for text in (self.place, self.shown, self.stands))
+        return f"differs at report.html, {place}: the page has {shown}, the files have {stands}"
 
 
 def shown_numbers(html: str) -> tuple[ShownNumber, ...]:

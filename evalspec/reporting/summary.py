@@ -50,11 +50,15 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """Differences of one analysis on one benchmark, by the decision of its own test; `adjusted` says whether the family is allowed for."""
+    """Differences of one analysis on one benchmark, by the decision of its own test.
+
+    `adjusted` says whether the family is allowed for, `single` that the family is one comparison, for which nothing needs to be allowed.
+    """
 
     analysis: str
     benchmark: str
     adjusted: bool
+    single: bool
     planned: bool
     separated: tuple[Placed[Estimate], ...]
     open: tuple[Placed[Estimate], ...]
@@ -162,6 +166,7 @@ def _comparisons(group: list[Placed[Estimate]]) -> Comparisons:
         first.analysis,
         first.benchmark,
         adjusted=any(placed.item.p_adjusted is not None for placed in group),
+        single=first.family_size == 1,
         planned=first.planned,
         separated=tuple(placed for placed in group if placed.item.separated),
         open=tuple(placed for placed in group if not placed.item.separated),

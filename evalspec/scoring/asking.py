@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from evalspec.artifacts.journal import BatchRecord
@@ -75,6 +75,8 @@ class Inquiry:
         """Return what each answer's log-probability is at most and at least, and its number of tokens."""
         if self.work.scoring.method == "letter":
             listed = listed_tokens(asked[0].content, most=self.abilities.listed)
+            if self.abilities.steered:  # the server picked the likeliest letter, so that no other has more
+                listed = replace(listed, bound=min(listed.bound, listed.logprobs[listed.picked]))
             forms = forms_of(question, chat=self.work.scoring.chat, merge=self.order.identity.merge_variants)
             return tuple(limits_of(listed, keys) for keys in keys_of(forms, self.abilities)), (1,) * len(forms)
         context, told = split_prompt(question.prompt)[0], []

@@ -63,12 +63,15 @@ class Dispatch:
         if task is None:
             return None
         following = self._queue.ahead(device)
+        ahead = following.order if following else None
+        if ahead is not None and ahead.model != task.model:
+            ahead = ahead.model_copy(update={"works": ()})  # of another model nothing but its files is wanted
         return Assignment(
             order=task.order,
             one_by_one=task.one_by_one,
             parts=self._parts.get(task.model, 1),
             too_few_parts=self._course(task).too_few_parts,
-            ahead=following.order if following else None,
+            ahead=ahead,
         )
 
     def heard(self, device: str, event: WorkerEvent) -> None:

@@ -5,6 +5,7 @@ What a job gives depends on its questions alone, so that this order changes no r
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -116,7 +117,9 @@ class Queue:
     def _next(self, device: str, shun: set[str]) -> Task | None:
         busy = {task.job for task in self._under_way.values()}
         possible = [task for task in self._waiting if task.job not in busy and task.job not in shun and self.has_room(device, task.model)]
-        left = {model: sum(task.seconds for task in self._waiting if task.model == model) for model in {task.model for task in possible}}
+        left: defaultdict[str, float] = defaultdict(float)
+        for task in self._waiting:
+            left[task.model] += task.seconds
         loaded = set(self._holds.values())
         own = [task for task in possible if task.model == self._holds.get(device)]
         fresh = [task for task in possible if task.model not in loaded]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
 from evalspec.statistics.arguments import FloatArray, IntArray
-from evalspec.statistics.packed_scores import PackedScores, Totals, UniformNumbers, Urn
+from evalspec.statistics.packed_scores import PackedScores, Totals, Urn, uniform_numbers
 from evalspec.statistics.tabled_counts import CountLaws, TabledCounts
 
 _COUNTED_FROM = 2.5
@@ -25,10 +25,10 @@ _COUNTED_FROM = 2.5
 _LARGEST_MEAN = 2000.0
 """Counts of larger means, whose tables would be long and mostly remainder, are drawn one by one."""
 
-_ROWS = 1 << 15
-"""Samples that are worked on together: enough that calls cost little, few enough for a processor's cache."""
-
-_NUMBERS_AT_ONCE = 1 << 20
+_NUMBERS_AT_ONCE = 1 << 17
+_FEWEST_COUNTED = 40.0
+_MOST_BITS = 16
+_LEAST_LEFT = 16
 _FEWEST_KEPT = 0.2
 _SINGLES_PER_PATTERN = 32
 
@@ -49,7 +49,7 @@ def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generat
     """
     totals: Totals = np.zeros((urn.patterns.shape[1], rows), dtype=urn.total_type(size))
     classes = _Classes.of(urn, size)
-    if (1.0 - classes.share) ** 0.5 >= _FEWEST_KEPT and classes.means.max(initial=0.0) <= _LARGEST_MEAN:
+    if (1.0 - classes.share) ** 0.5 >= _FEWEST_KEPT and classes.often_means.max(initial=0.0) <= _LARGEST_MEAN:
         _fill_by_class(classes, size, totals, rng)
     elif size <= _SINGLES_PER_PATTERN * urn.counts.size:
         _add_singles(urn, np.full(rows, size), totals, rng)
@@ -60,15 +60,16 @@ def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generat
 
 @dataclass(frozen=True, slots=True)
 class _Classes:
-    """The patterns of an urn: the ``heaviest`` (M,), those that come ``often``, with their ``means`` in a sample, and ``rare`` ones.
+    """The patterns of an urn: the ``heaviest`` (M,), those that come ``often``, and ``rare`` ones; with means in a sample.
 
-    ``share`` is the part of all questions that does not show the heaviest.
+    ``share`` is the part of all questions that is not left to the heaviest.
     """
 
     heaviest: IntArray
-    often: Urn
-    means: FloatArray
+    often: IntArray  # (P, M)
+    often_means: FloatArray  # (P,)
     rare: Urn
+    rare_mean: float
     share: float
 
     @classmethod
@@ -78,15 +79,29 @@ class _Classes:
         means = urn.counts * (size / urn.questions)
         often = means >= _COUNTED_FROM
         often[place] = False
+        if means[often].sum() < _FEWEST_COUNTED:
+            often[:] = False
         rare = ~often
         rare[place] = False
-        share = 1.0 - int(urn.counts[place]) / urn.questions
-        return cls(urn.patterns[place], urn.among(often), means[often], urn.among(rare), share)
+        singles, blank = _filled_up(urn.among(rare), urn.among(np.arange(means.size) == place))
+        left = (int(urn.counts[place]) - blank) / urn.questions
+        rare_mean = float(means[rare].sum() + blank * size / urn.questions)
+        return cls(urn.patterns[place], urn.patterns[often], means[often], singles, rare_mean, 1.0 - left)
+
+
+def _filled_up(rare: Urn, heaviest: Urn) -> tuple[Urn, float]:
+    """Fill an urn of rare questions up to a power of two, which random bits reach evenly; return how much of the heaviest pattern that takes."""
+    questions = rare.questions
+    for bits in range((questions - 1).bit_length(), _MOST_BITS + 1) if questions else ():
+        copies, blank = divmod(1 << bits, questions)
+        if _LEAST_LEFT * blank <= copies * heaviest.questions:
+            return Urn(np.vstack([rare.patterns, heaviest.patterns]), np.append(rare.counts * copies, blank)), blank / copies
+    return rare, 0.0
 
 
 def _fill_by_class(classes: _Classes, size: int, totals: Totals, rng: np.random.Generator) -> None:
     """Draw how many questions of each class every sample takes, and add up their scores."""
-    if classes.means.size:
+    if classes.often_means.size:
         drawn, rare = _add_counted(classes, size, totals, rng)
     else:
         drawn = rare = _binomial(size, classes.share, totals.shape[1], rng)
@@ -108,11 +123,10 @@ def _add_counted(classes: _Classes, size: int, totals: Totals, rng: np.random.Ge
     Return how many questions each sample draws that do not show the heaviest pattern, and how many of these are rare, (R,) each.
     """
     rows = totals.shape[1]
-    patterns = np.vstack([classes.often.patterns, np.zeros_like(classes.heaviest)])
+    patterns = np.vstack([classes.often, np.zeros_like(classes.heaviest)])
     kind = np.float32 if size * max(1, int(patterns.max())) < 1 << 24 else np.float64  # whole numbers that add up exactly
     weights = np.vstack([patterns.T, np.ones(len(patterns))]).astype(kind)
-    rare_mean = int(classes.rare.counts.sum()) * classes.means[0] / int(classes.often.counts[0])
-    means, law = np.unique(np.append(classes.means, rare_mean), return_inverse=True)
+    means, law = np.unique(np.append(classes.often_means, classes.rare_mean), return_inverse=True)
     supply, accept = TabledCounts(CountLaws.poisson(means), law, rng), _Acceptance(size, classes.share)
     drawn, rare = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
     done = 0
@@ -152,28 +166,14 @@ class _Acceptance:
 def _add_singles(urn: Urn, taken: IntArray, totals: Totals, rng: np.random.Generator) -> None:
     """Add single questions of an urn to all samples, as many to each as ``taken``, (R,), says."""
     packed = PackedScores.of(urn)
-    places = UniformNumbers(urn.questions, min(_ROWS, taken.size), rng)
-    for start in range(0, taken.size, _ROWS):
-        block = slice(start, start + _ROWS)
-        _add_packed(packed, taken[block], totals[:, block], places)
-
-
-def _add_packed(packed: PackedScores, taken: IntArray, totals: Totals, places: UniformNumbers) -> None:
-    """Add up questions in the order of how many samples take: one to all that take any, one to all that take more than one, and on."""
-    fewer = taken.max() - taken
-    order = np.argsort(fewer.astype(np.min_scalar_type(fewer.max())), kind="stable")  # short integers are sorted in one pass
-    more = taken.size - np.cumsum(np.bincount(taken)[:-1])
-    drawn = np.empty(taken.size, dtype=np.uint64)
-    for start in range(0, more.size, packed.most):
-        sums = np.zeros((packed.words.shape[0], taken.size), dtype=np.uint64)
-        for count in more[start : start + packed.most].tolist():
-            index, new = places.next(count), drawn[:count]
-            for word, total in zip(packed.words, sums, strict=True):
-                word.take(index, out=new, mode="clip")  # never out of range; "clip" is the fast mode
-                total[:count] += new
-        in_place = np.empty_like(sums)
-        in_place[:, order] = sums
-        packed.add_unpacked(in_place, totals)
+    step = max(1, _NUMBERS_AT_ONCE // max(1, min(packed.most, int(taken.max()))))
+    for start in range(0, taken.size, step):
+        left = taken[start : start + step]
+        while left.any():
+            now = np.minimum(left, packed.most)
+            places = uniform_numbers(len(packed.words), int(now.sum()), rng)
+            packed.add(places.astype(np.int32), now, totals[:, start : start + step])
+            left = left - now
 
 
 def _fill_one_by_one(urn: Urn, size: int, totals: Totals, rng: np.random.Generator) -> None:

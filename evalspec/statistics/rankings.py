@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -181,8 +182,11 @@ def _redrawn(
 def _first_places(totals: Totals) -> FloatArray:
     """Sum over samples each model's chance to be first when ties are broken at random, (M,)."""
     top = totals == totals.max(axis=0)
-    share = 1.0 / top.sum(axis=0, dtype=np.int32)
-    return np.array([share[wins].sum() for wins in top])
+    level = np.add.reduce(top.view(np.uint8), axis=0, dtype=np.uint16)
+    tied = np.flatnonzero(level > 1)
+    shared = top.take(tied, axis=1)
+    alone = np.array([np.count_nonzero(wins) for wins in top]) - np.count_nonzero(shared, axis=1)
+    return np.asarray(alone + (shared / level[tied]).sum(axis=1))
 
 
 def order_share(totals: Totals, order: Sequence[int]) -> FloatArray:
@@ -193,18 +197,18 @@ def order_share(totals: Totals, order: Sequence[int]) -> FloatArray:
     >>> order_share(np.array([[5, 5], [4, 5], [4, 5]]), [0, 1]).round(4)
     array([0.5   , 0.1667])
     """
-    left = list(totals)
-    names = list(range(len(left)))
+    left = dict(enumerate(totals))
     share = np.ones(totals.shape[1])
     for model in order:
-        ahead = left.pop(names.index(model))
-        names.remove(model)
+        ahead = left.pop(model)
+        if not left:
+            break
         # The next in order comes next when nobody left is ahead of it, with one chance among those that are level with it.
-        level, beaten = np.ones(ahead.size, dtype=np.int32), np.zeros(ahead.size, dtype=np.bool_)
-        for other in left:
-            level += other == ahead
-            beaten |= other > ahead
-        share *= np.where(beaten, 0.0, 1.0 / level)
+        best = reduce(np.maximum, left.values())
+        share *= best <= ahead
+        tied = np.flatnonzero((best == ahead) & (share > 0.0))
+        level = ahead.take(tied)
+        share[tied] /= 1 + sum(other.take(tied) == level for other in left.values())
     return share
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.statistics.packed_scores import PackedScores, Totals, UniformNumbers, Urn
+from evalspec.statistics.packed_scores import PackedScores, Totals, Urn, uniform_numbers
 
 _NUMBERS_AT_ONCE = 1 << 22
 
@@ -43,7 +43,7 @@ def draw_without_replacement(urn: Urn, size: int, rows: int, rng: np.random.Gene
     parts = [min(step, rows - start) for start in range(0, rows, step)]
     if by_question:
         packed = PackedScores.of(urn)
-        return np.concatenate([_summed(packed, _subsets(packed.words.shape[1], size, part, rng)) for part in parts], axis=1)
+        return np.concatenate([_summed(packed, _subsets(len(packed.words), size, part, rng)) for part in parts], axis=1)
     weights = urn.patterns.T.astype(np.float64)
     counts = (rng.multivariate_hypergeometric(urn.counts, size, size=part, method="marginals") for part in parts)
     return np.concatenate([np.rint(weights @ drawn.T.astype(np.float64)).astype(np.int64) for drawn in counts], axis=1)
@@ -54,14 +54,13 @@ def _subsets(total: int, size: int, rows: int, rng: np.random.Generator) -> NDAr
 
     No place is treated unlike another, so that all subsets are equally likely.
     """
-    numbers = UniformNumbers(total, rows * size, rng)
-    places = numbers.next(rows * size).astype(np.int32).reshape(rows, size)
+    places = uniform_numbers(total, rows * size, rng).astype(np.int32).reshape(rows, size)
     unsettled = np.arange(rows)
     while unsettled.size:
         part = np.sort(places[unsettled], axis=1)
         again = np.zeros(part.shape, dtype=np.bool_)
         again[:, 1:] = part[:, 1:] == part[:, :-1]
-        part[again] = numbers.next(int(again.sum()))
+        part[again] = uniform_numbers(total, int(again.sum()), rng)
         places[unsettled] = part
         unsettled = unsettled[again.any(axis=1)]
     return places
@@ -72,5 +71,5 @@ def _summed(packed: PackedScores, places: NDArray[np.int32]) -> NDArray[np.int64
     totals = np.zeros((packed.models, len(places)), dtype=np.int64)
     for start in range(0, places.shape[1], packed.most):
         index = places[:, start : start + packed.most]
-        packed.add_unpacked(np.stack([word.take(index).sum(axis=1) for word in packed.words]), totals)
+        packed.add(index.ravel(), np.full(len(index), index.shape[1]), totals)
     return totals

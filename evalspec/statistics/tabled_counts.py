@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
 from evalspec.statistics.arguments import FloatArray, IntArray
-from evalspec.statistics.packed_scores import UniformNumbers
+from evalspec.statistics.packed_scores import uniform_numbers
 
 CELLS = 1 << 12
 
-_NUMBERS_AT_ONCE = 1 << 16
+_NUMBERS_AT_ONCE = 1 << 17
 """Counts that are drawn together: few enough for a processor's cache."""
 
 
@@ -66,7 +66,7 @@ class TabledCounts:
         self.most = max(64, _NUMBERS_AT_ONCE // law.size)
         self._law = law[:, None]
         self._counts = np.empty(law.size * self.most, dtype=np.float32)
-        self._cells = UniformNumbers(CELLS, self._counts.size, rng)
+        self._places = np.empty(law.size * self.most, dtype=np.intp)
         self._rng = rng
         exact = CELLS * laws.masses
         whole = np.floor(exact)
@@ -81,9 +81,10 @@ class TabledCounts:
     def next(self, columns: int) -> NDArray[np.float32]:
         """Return the next counts, (P, columns), of at most ``most`` columns; the next call overwrites them."""
         size = self._law.size * columns
-        place = self._cells.next(size).reshape(-1, columns)
-        place += self._law * CELLS
-        counts = self._tables.take(place.ravel(), out=self._counts[:size], mode="clip")
+        places = self._places[:size].reshape(-1, columns)
+        np.add(uniform_numbers(CELLS, size, self._rng).reshape(places.shape), self._law * CELLS, out=places)
+        # Never out of range; "clip" is the fast mode.
+        counts = self._tables.take(places.ravel(), out=self._counts[:size], mode="clip")
         again = np.flatnonzero(counts < 0)
         fraction = (self._rng.integers(0, 1 << 32, size=again.size) + 0.5) / (1 << 32)
         law = self._law.ravel()[again // columns]

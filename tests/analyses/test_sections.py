@@ -129,6 +129,14 @@ def test_an_e_value_is_printed_beside_its_p_and_no_other_method_has_one() -> Non
     assert "e-value p" not in section("noninferiority", SHAPES["plain"], **asked)
 
 
+@pytest.mark.parametrize("correction", ["holm", "none"])
+def test_a_single_comparison_is_never_called_adjusted_nor_left_without_adjustment(correction: str) -> None:
+    alone = replace(SHAPES["plain"], benchmarks=SHAPES["plain"].benchmarks[:1])
+    text = section("mcnemar", alone, family="named", pairs=[["model-0", "model-1"]], correction=correction)
+    assert "1 comparison in all. With one comparison there is nothing to adjust for. The test decides." in text
+    assert "djusted" not in text.replace("Neither is adjusted here", "")
+
+
 def test_not_separated_is_never_called_equal() -> None:
     for kind, options in STUDIES[2:7]:
         assert "does not mean" in section(kind, SHAPES["plain"], **options)

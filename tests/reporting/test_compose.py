@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -177,6 +178,13 @@ def test_what_the_study_leaves_out_is_called_not_stated(bare_dossier: Dossier) -
 def test_a_throw_away_key_is_called_one(page: Page) -> None:
     assert "Throw-away key" in page.words
     assert "Signed does not mean true" in page.words
+
+
+def test_batches_that_were_computed_in_parts_are_counted_with_the_reason(dossier: Dossier) -> None:
+    job, *others = dossier.ledger.jobs
+    ledger = dossier.ledger.model_copy(update={"jobs": (job.model_copy(update={"in_parts": 3}), *others)})
+    words = re.sub(r" (?=[:,])", "", Page(compose(replace(dossier, ledger=ledger)).html).words)
+    assert re.search(rf"Memory ran out while {job.model} was scored on {job.benchmark}: ?3 of its batches were computed in parts", words)
 
 
 def test_models_are_not_numbered_by_their_score(dossier: Dossier, page: Page) -> None:

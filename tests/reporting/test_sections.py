@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+import pytest
+
+from evalspec.artifacts.findings import Estimate
+from evalspec.reporting.compose import compose
 from evalspec.reporting.dossier import Dossier
 from evalspec.reporting.limits import limitations, main_limitations
 from evalspec.reporting.samples import draw_samples
@@ -14,6 +21,47 @@ def test_the_overview_names_the_range_of_each_benchmark(dossier: Dossier) -> Non
     everyday, triples = overview(dossier).levels
     assert [[placed.item.models for placed in end] for end in (everyday.highest, everyday.lowest)] == [[("demo-large",)], [("recorded",)]]
     assert triples.benchmark == "triples"
+
+
+def with_estimates(dossier: Dossier, change: Callable[[Estimate], dict[str, Any]]) -> Dossier:
+    """The dossier with other estimates, each with the fields that `change` gives it."""
+    changed = tuple(
+        finding.model_copy(update={"estimates": tuple(one.model_copy(update=change(one)) for one in finding.estimates)})
+        for finding in dossier.findings.findings
+    )
+    return replace(dossier, findings=dossier.findings.model_copy(update={"findings": changed}))
+
+
+def first_page(dossier: Dossier) -> str:
+    """The words of the decision and of what was found."""
+    section = re.search(r'<section id="decision".*?</section>', compose(dossier).html, re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", section[0]).split())
+
+
+def test_models_with_the_same_highest_score_are_all_named(dossier: Dossier) -> None:
+    top = {one.benchmark: one.value for one in dossier.findings.estimates() if one.models == ("demo-large",) and one.subject is None}
+    tied = with_estimates(dossier, lambda one: {"value": top[one.benchmark]} if one.models == ("demo-mid",) and one.subject is None else {})
+    everyday = overview(tied).levels[0]
+    assert [placed.item.models for placed in everyday.highest] == [("demo-large",), ("demo-mid",)]
+    assert "( demo-large and demo-mid ;" in first_page(tied)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, ": the adjusted test puts"),
+        ({"p_adjusted": None}, ": the test, not adjusted for the number of comparisons, puts"),
+        ({"family_size": 1}, ": the test puts"),
+        ({"planned": False}, "(exploratory): the adjusted test puts"),
+    ],
+)
+def test_the_first_page_says_what_a_test_allows_for(change: dict[str, object], words: str, dossier: Dossier) -> None:
+    assert words in first_page(with_estimates(dossier, lambda _: change))
+
+
+def test_models_that_answered_different_numbers_of_questions_are_not_given_one_number(dossier: Dossier) -> None:
+    fewer = with_estimates(dossier, lambda one: {"n": 17} if one.models == ("demo-small",) else {})
+    assert "each on the questions that it has a score for, 17 to 240 , so not all on the same ones" in first_page(fewer)
 
 
 def test_every_comparison_of_the_family_is_either_separated_or_open(dossier: Dossier) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from evalspec.artifacts.study import LetterScoring, OptionScoring
 from evalspec.artifacts.work import BenchmarkWork, work_of
 from evalspec.errors import ScoringError
 from evalspec.scoring.batching import plan_batches
-from evalspec.scoring.checkpoint import plan_tokens, verify_files
+from evalspec.scoring.checkpoint import context_length, plan_tokens, verify_files
 from evalspec.scoring.tokens import EncodedWork, encode_work
 
 torch = pytest.importorskip("torch")
@@ -153,6 +154,41 @@ def test_code_of_a_model_folder_is_never_asked_for(make: SimpleNamespace, tmp_pa
         with pytest.raises(ScoringError, match="auto_map"):
             causal_lm.load(folder, model="m", precision="float32")
         path.write_text(content)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("mlp_bias", "x"), ("num_hidden_layers", []), ("num_attention_heads", 0), ("model_type", {}), ("rope_parameters", "x")],
+)
+def test_a_configuration_that_the_library_does_not_understand_is_one_plain_error(llama: Path, tmp_path: Path, key: str, value: object) -> None:
+    folder = Path(shutil.copytree(llama, tmp_path / "m"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, key: value}))
+    with pytest.raises(ScoringError, match=r"^model 'm' (cannot be loaded from 'm'|from 'm' cannot compute): \S"):
+        causal_lm.load(folder, model="m", precision="float32")
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"version": "1.0", "model": {"type": "BPE", "vocab": {}, "merges": [["a", "b"]]}}'])
+def test_a_tokenizer_that_is_none_stops_the_plan_and_the_run_with_one_plain_error(
+    make: SimpleNamespace, llama: Path, tmp_path: Path, content: str
+) -> None:
+    folder = Path(shutil.copytree(llama, tmp_path / "m"))
+    (folder / "tokenizer.json").write_text(content)
+    with pytest.raises(ScoringError, match="'m': the tokenizer cannot be used: "):
+        plan_tokens(folder, work(make, LETTERS), model="m")
+
+
+@pytest.mark.parametrize(
+    ("config", "length"),
+    [
+        ({"text_config": "x", "n_positions": 9}, 9),
+        ({"text_config": {"max_position_embeddings": 7}, "n_positions": 9}, 7),
+        ({"text_config": {}, "max_seq_len": True}, None),
+        ({"max_position_embeddings": "x", "n_positions": -1}, None),
+    ],
+)
+def test_the_context_is_as_long_as_the_configuration_says_where_it_says_a_number(config: dict[str, object], length: int | None) -> None:
+    assert context_length(config) == length
 
 
 def test_a_folder_with_pickles_alone_is_refused(make: SimpleNamespace, tmp_path: Path) -> None:

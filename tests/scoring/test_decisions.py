@@ -66,3 +66,43 @@ def test_the_self_check_counts_flips_and_measures_differences() -> None:
     assert (check.questions, check.flips) == (2, 1)
     assert check.max_difference == pytest.approx(0.25)
     assert check.p999_difference == pytest.approx(0.25, abs=1e-3)
+
+
+def listed(*limits: tuple[float, float | None]) -> BatchRecord:
+    """A question of which each letter has at most and at least so much."""
+    exact = all(most == least for most, least in limits)
+    record = batch(0, (0,), tuple(most for most, _ in limits))
+    return record if exact else record.model_copy(update={"lowest": (tuple(least for _, least in limits),)})
+
+
+@pytest.mark.parametrize(
+    ("limits", "choice", "unlisted", "gap"),
+    [
+        ([(-1.0, -1.0), (-2.0, -2.0)], 0, False, 1.0),
+        ([(-3.0, None), (-1.0, -1.0), (-3.0, None)], 1, False, 2.0),  # the best is listed
+        ([(-3.0, None), (-3.0, -3.0), (-3.0, None)], 1, False, 0.0),  # it is the last that is listed
+        ([(-3.0, None), (-3.0, None)], -1, True, math.inf),  # none is
+        ([(-1.0, -1.0), (-1.0, -1.0), (-3.0, None)], -1, False, 0.0),  # an exact tie of two that are listed
+        ([(-0.9, -1.0), (-0.95, -0.95)], -1, True, math.inf),  # what is not listed of the first could lift it above the second
+        ([(-0.9, -1.0), (-1.1, -1.1)], 0, False, 0.1),
+        ([(-3.0, None)], -1, True, math.inf),
+    ],
+)
+def test_a_choice_is_made_where_the_best_letter_is_listed_and_left_open_where_it_may_not_be(
+    limits: list[tuple[float, float | None]], choice: int, unlisted: bool, gap: float
+) -> None:
+    decisions = decide([listed(*limits)], 1, LetterScoring(method="letter"))
+    assert (decisions.choices[0], decisions.unlisted[0]) == (choice, unlisted)
+    assert decisions.gaps[0] == pytest.approx(gap)
+    assert np.isnan(decisions.values).all() == any(most != least for most, least in limits)
+
+
+def test_letters_that_are_not_listed_add_nothing_to_the_mass_and_leave_no_minus_infinity() -> None:
+    decisions = decide([listed((math.log(0.5), math.log(0.5)), (-3.0, None))], 1, LetterScoring(method="letter"))
+    assert decisions.letter_mass == pytest.approx(0.5)
+    assert not np.isinf(decisions.values).any()
+
+
+def test_a_self_check_without_a_number_known_both_times_has_nothing_to_say() -> None:
+    unknown = decide([listed((-3.0, None), (-3.0, None))], 1, LetterScoring(method="letter"))
+    assert compare(unknown, unknown, (0,)) is None

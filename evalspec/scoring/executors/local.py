@@ -39,12 +39,14 @@ class LocalExecutor:
         Models that no single accelerator has room for come last, on all of them together.
         """
         together = taken_together(self._devices)
-        large = [order for order in orders if together is not None and self._estimates.room.get(order.model) == frozenset({together.id})]
+        large = [order.model for order in orders if together is not None and self._estimates.room.get(order.model) == frozenset({together.id})]
+        turns = [(self._devices, [order for order in orders if order.model not in large])]
+        if together is not None:
+            turns.append(((together,), [order for order in orders if order.model in large]))
         failures: list[Diagnostic] = []
-        for devices, some in ((self._devices, [order for order in orders if order not in large]), ((together,), large)):
+        for devices, some in turns:
             try:
-                if some:
-                    self._supervise([device for device in devices if device is not None], some, journal, tell)
+                self._supervise(devices, some, journal, tell)
             except ScoringError as error:
                 failures += error.diagnostics
         if failures:

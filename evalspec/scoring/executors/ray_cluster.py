@@ -45,6 +45,8 @@ GRACE = 5.0
 
 Tell = Callable[[WorkerEvent], None]
 Said = WorkerEvent | Ended
+Heard = Said | Exception | None
+"""What a device has to say: an event, how its worker ended, a fault of ours, or nothing any more because it is lost."""
 
 
 @contextmanager
@@ -100,13 +102,15 @@ class RayExecutor:
     def run(self, orders: Sequence[WorkOrder], journal: Journal, tell: Tell) -> None:
         """Score what the journal lacks; raises ScoringError with every model that cannot be scored and every worker that keeps crashing."""
         dispatch = Dispatch(Queue(orders, journal, self._estimates), [device.id for device in self._devices], tell)
-        heard: SimpleQueue[tuple[str, Said | None]] = SimpleQueue()
+        heard: SimpleQueue[tuple[str, Heard]] = SimpleQueue()
         written = FileJournal(journal.folder, journal.secret_file)
         with connected(self._address):
             posts = {device.id: _Post(device, self._threads, written, heard) for device in self._devices}
             try:
                 while _give_work(posts, dispatch):
                     device, said = heard.get()
+                    if isinstance(said, Exception):
+                        raise said
                     if said is None:
                         del posts[device]
                         dispatch.lost(device)
@@ -144,7 +148,7 @@ class Hand:
 class _Post:
     """A device of the cluster as seen from here: a thread that hands over its jobs, holds their locks and writes what comes back."""
 
-    def __init__(self, device: Device, threads: int | None, journal: FileJournal, heard: SimpleQueue[tuple[str, Said | None]]) -> None:
+    def __init__(self, device: Device, threads: int | None, journal: FileJournal, heard: SimpleQueue[tuple[str, Heard]]) -> None:
         self._device = device
         self._threads = threads
         self._journal = journal
@@ -170,18 +174,24 @@ class _Post:
     def _serve(self) -> None:
         for assignment in iter(self._assignments.get, None):
             try:
-                self._score(assignment)
-            except RayError as error:
-                if self._closed:
-                    return
-                self._hand = None
-                self._say(Ended(1, str(error)) if self._engage() else None)
+                self._attempt(assignment)
             except EvalspecError as error:
                 for diagnostic in error.diagnostics:
                     self._fail(assignment, diagnostic)
             except OSError as error:
                 self._fail(assignment, _unwritable(error, self._journal))
                 self._say(Ended(FAILED))
+            except Exception as error:  # noqa: BLE001 - raised where it is heard
+                self._say(error)
+
+    def _attempt(self, assignment: Assignment) -> None:
+        """Score a job; where the node or the actor is gone, find out which, and say so."""
+        try:
+            self._score(assignment)
+        except RayError as error:
+            self._hand = None
+            if not self._closed:
+                self._say(Ended(1, str(error)) if self._engage() else None)
 
     def _score(self, assignment: Assignment) -> None:
         """Score a job and keep it; raises RayError where the node or the actor is gone."""
@@ -232,7 +242,7 @@ class _Post:
     def _fail(self, assignment: Assignment, fault: Diagnostic) -> None:
         self._say(WorkerEvent(kind="failed", model=assignment.order.model, message=fault.message, hint=fault.hint))
 
-    def _say(self, said: Said | None) -> None:
+    def _say(self, said: Heard) -> None:
         self._heard.put((self._device.id, said))
 
 

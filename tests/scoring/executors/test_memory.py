@@ -118,7 +118,7 @@ def test_a_worker_that_is_killed_for_its_memory_goes_on_in_parts(
     make: SimpleNamespace, wide: ScoringTask, unlimited: Responses, workers: Callable[[], set[int]], tmp_path: Path
 ) -> None:
     told: list[Progress] = []
-    with killing(workers, 1000 * MEBIBYTE) as watch:
+    with killing(workers, 1300 * MEBIBYTE) as watch:
         scored = score(wide, LocalExecutor(local_devices(("cpu",))), make.journal(tmp_path), told.append)
     assert_close(scored.responses, unlimited)
     assert watch.kills >= 2
