@@ -18,7 +18,8 @@ from evalspec.errors import Diagnostic, InputError, UsageError
 from evalspec.foreign import read_file
 from evalspec.importing.questions import read_questions
 from evalspec.language.against_questions import check_against_questions
-from evalspec.language.compile import CompiledStudy, compile_study
+from evalspec.language.compile import CompiledStudy, compile_study, located
+from evalspec.language.faults import Fault
 from evalspec.places import hub_snapshot, resolve_inside
 from evalspec.planning.checkpoints import find_checkpoint, identify
 from evalspec.settings import Settings
@@ -94,8 +95,8 @@ def _refuse_plain_http(compiled: CompiledStudy, settings: Settings) -> None:
     ]
     if plain and not settings.server_http:
         hint = "write https; only on a network of your own, allow it with server_http = true in evalspec.toml"
-        places = [compiled.place(("models", place, "source", "endpoint")) for place in plain]
-        raise UsageError([Diagnostic("questions and key would go to this server unencrypted", hint=hint, location=place) for place in places])
+        faults = (Fault(("models", place, "source", "endpoint"), "questions and key would go to this server unencrypted", hint) for place in plain)
+        raise UsageError(located(faults, compiled.source))
 
 
 def _read_tables(compiled: CompiledStudy) -> dict[str, bytes]:

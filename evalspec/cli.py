@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import secrets
 import shlex
 import signal
 import sys
@@ -142,7 +141,7 @@ def lock(options: argparse.Namespace, console: Console) -> int:
     study, settings = _study(options), _settings(options)
     file = lock_beside(study)
     seal = _seal(options, settings, console, file.with_name(file.name.removesuffix(".dsse.json")))
-    return conclude_lock(pipeline.lock(study, settings, seal_with=seal, replace=options.replace), seal, console)
+    return conclude_lock(pipeline.lock(study, settings, seal_with=seal, replace=options.replace, progress=console.progress), seal, console)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -199,19 +198,12 @@ def verify(options: argparse.Namespace, console: Console) -> int:
 
 def _further(options: argparse.Namespace, checked: Verification, console: Console) -> list[Answer]:
     """Ask what is asked beyond the signature."""
-    from evalspec import further_checks
+    from evalspec.further_checks import Draw, check_recomputed, check_rescored
 
-    found = list(further_checks.check_recomputed(options.target, checked)) if options.recompute else []
+    found = list(check_recomputed(options.target, checked)) if options.recompute else []
     if options.rescore:
-        from evalspec.materials import Where
-        from evalspec.rescoring import Bench, Wanted
-        from evalspec.scoring.executors.devices import local_devices
-
-        settings = _settings(options)
-        seed = secrets.randbelow(2**32) if options.seed is None else options.seed
-        wanted = Wanted(options.rescore, seed, Where(settings.hub_cache, options.study, options.models))
-        bench = Bench(local_devices(settings.devices, settings.threads), settings.threads, console.progress)
-        found.append(further_checks.check_rescored(options.target, checked, wanted, bench))
+        draw = Draw(options.rescore, options.seed, options.study, options.models)
+        found.append(check_rescored(options.target, checked, draw, _settings(options), console.progress))
     return found
 
 
@@ -284,7 +276,9 @@ def _settings(options: argparse.Namespace) -> Settings:
     """Return options over evalspec.toml over defaults; the environment is read here, and for a new key's passphrase, and nowhere else."""
     from evalspec.settings import settings_for
 
-    given = {name: getattr(options, name, None) for name in ("cache", "key", "trust_out", "token_budget", "devices", "threads", "executor", "ray_address")}
+    given = {
+        name: getattr(options, name, None) for name in ("cache", "key", "trust_out", "token_budget", "devices", "threads", "executor", "ray_address")
+    }
     pdf = False if getattr(options, "no_pdf", False) else None
     return settings_for(getattr(options, "study", None) or Path("study.yaml"), {**given, "pdf": pdf}, os.environ)
 

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evalspec.materials import Where
 from evalspec.page_check import check_page
+from evalspec.protocols import ProgressSink
 from evalspec.recomputing import recompute
 from evalspec.rescoring import Bench, Wanted, rescore
+from evalspec.scoring.executors.devices import local_devices
+from evalspec.settings import Settings
 from evalspec.signing.verification import Verification
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How many questions are to be scored again; by which seed, a random one unless it is given; where study and weights lie, if that is said."""
+
+    questions: int
+    seed: int | None = None
+    study: Path | None = None
+    models: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +46,11 @@ def check_recomputed(folder: Path, verification: Verification) -> tuple[Answer, 
     )
 
 
-def check_rescored(folder: Path, verification: Verification, wanted: Wanted, bench: Bench) -> Answer:
+def check_rescored(folder: Path, verification: Verification, draw: Draw, settings: Settings, progress: ProgressSink) -> Answer:
     """Score some questions again from the weights."""
+    seed = secrets.randbelow(2**32) if draw.seed is None else draw.seed
+    wanted = Wanted(draw.questions, seed, Where(settings.hub_cache, draw.study, draw.models))
+    bench = Bench(local_devices(settings.devices, settings.threads), settings.threads, progress)
     found = rescore(folder, verification, wanted, bench)
     return Answer("rescoring", found.state, found.exit_code, found.describe())
 

@@ -32,6 +32,9 @@ RULE_NONE = "The study sets no thresholds: nothing is passed or failed."
 
 NOT_COMPARED = "the analysis gives no such estimate; its declared family did not compare these models"
 UNDEFINED = "the estimate is undefined"
+MEANS = ("t", "stratified_t", "cr2_t", "cluster_means_t")
+"""Intervals of mean scores, on which forecasts for right and wrong answers have no bearing."""
+FRACTIONAL = "the plan took answers as right or wrong, and these scores are fractional or averages over repeats"
 PREDICTED = "the value is predicted and not measured, and a prediction decides nothing"
 RIGHT_SIDE = "the whole interval is on the required side of the limit"
 WRONG_SIDE = "the whole interval is on the other side of the limit"
@@ -104,16 +107,26 @@ def describe(verdict: Verdict) -> str:
 
 
 def _described(result: CheckResult) -> Iterator[str]:
-    yield f"{result.outcome:<13}{result.check.id} ({result.benchmark}): {result.why}"
+    reason = result.observed.undefined if result.observed is not None and result.why == UNDEFINED else None
+    yield f"{result.outcome:<13}{result.check.id} ({result.benchmark}): {result.why}{f': {reason}' if reason else ''}"
     if result.outcome != "inconclusive":
         return
     told = result.forecast
     if told is not None and told.needed is not None:
         beyond = f", more than the {told.source_size:,} of this source" if told.needed > told.source_size else ""
-        shares = "" if told.discordance is None else f" and {told.discordance * 100:.3g}% discordant questions"
-        yield f"{'':<13}with a true value of {told.truth:g}{shares}, {told.wanted * 100:.3g}% power needs {told.needed:,} questions{beyond}"
+        shares = (
+            ""
+            if told.discordance is None
+            else f" and {told.discordance * 100:.3g}% discordant questions ({_known(declared=told.discordance_declared)})"
+        )
+        truth = f"a true value of {told.truth:g} ({_known(declared=told.truth_declared)})"
+        yield f"{'':<13}with {truth}{shares}, {told.wanted * 100:.3g}% power needs {told.needed:,} questions{beyond}"
     if result.advice:
         yield f"{'':<13}{result.advice}"
+
+
+def _known(*, declared: bool) -> str:
+    return "declared" if declared else "assumed"
 
 
 def _benchmarks(check: Check, request: AnalysisRequest) -> tuple[str, ...]:
@@ -183,15 +196,28 @@ def _passes_at(result: CheckResult, divisor: int) -> bool:
 
 
 def _advised(result: CheckResult, forecast: GateForecast | None) -> CheckResult:
+    told = _fitting(forecast, result.observed)
     if result.outcome != "inconclusive":
-        return result.model_copy(update={"forecast": forecast})
+        return result.model_copy(update={"forecast": told})
+    return result.model_copy(update={"forecast": told, "advice": _advice(result)})
+
+
+def _fitting(forecast: GateForecast | None, observed: Estimate | None) -> GateForecast | None:
+    """Return a forecast without its numbers where what came out is no count of right and wrong answers, which nobody knew before scoring."""
+    if forecast is None or forecast.undefined is not None or observed is None or observed.method not in MEANS:
+        return forecast
+    return forecast.model_copy(update={"power": None, "needed": None, "smallest": None, "why_not": None, "undefined": FRACTIONAL})
+
+
+def _advice(result: CheckResult) -> str:
+    """Return what another look costs: planned looks and the e-value exist for differences only."""
     observed = result.observed
-    advice = ONE_LOOK
     if observed is not None and observed.anytime:
-        advice = ANY_LOOK
-    elif observed is not None and observed.looks is not None:
-        advice = SINGLE_LOOK if observed.looks == 1 else LAST_LOOK if observed.look == observed.looks else PLANNED_LOOK
-    return result.model_copy(update={"forecast": forecast, "advice": advice})
+        return ANY_LOOK
+    looks = None if observed is None else observed.looks
+    if observed is None or looks is None or looks == 1:
+        return SINGLE_LOOK if result.check.metric == "difference" else ONE_LOOK
+    return LAST_LOOK if observed.look == looks else PLANNED_LOOK
 
 
 def _find(check: Check, benchmark: str, findings: Findings) -> Estimate | None:

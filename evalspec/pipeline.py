@@ -146,10 +146,12 @@ def _resolved(sound: SoundStudy, settings: Settings) -> dict[str, tools.Resolved
     return models
 
 
-def lock(study: Path, settings: Settings, *, seal_with: Seal, replace: bool = False) -> Locked:
+def lock(study: Path, settings: Settings, *, seal_with: Seal, replace: bool = False, progress: ProgressSink = ignore_progress) -> Locked:
     """Sign the plan of a study before anything is scored, beside the study; raises UsageError where it is locked already."""
     earlier = earlier_lock(study, may_replace=replace)
     prepared = prepare(study, settings)
+    for told in prepared.warnings:
+        progress(Progress("plan", 0, 0, "answers", warning=told))
     place = StudyPlace(study, prepared.compiled.root, settings.cache)
     locked = lock_study(place, (prepared.compiled.study, prepared.protocol, prepared.schedule), replaced=earlier, signer=seal_with.signer)
     seal_with.publish()

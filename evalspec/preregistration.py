@@ -124,10 +124,9 @@ def lock_study(place: StudyPlace, plan: tuple[Study, Protocol, Schedule], *, rep
     content = sign_lock(lock, signer)
     if len(content) > LARGEST_LOCK:
         raise SigningError(f"the lock would have {len(content):,} bytes; at most {LARGEST_LOCK:,} are read", hint="draw a smaller sample")
-    file = lock_beside(place.path)
-    write_atomically(file, content)
-    remember("lock", place, plan[1])
-    return Locked(file, lock)
+    remember("lock", place, plan[1])  # first: a lock that was not counted could not be told from a first one
+    write_atomically(lock_beside(place.path), content)
+    return Locked(lock_beside(place.path), lock)
 
 
 def _lock(place: StudyPlace, plan: tuple[Study, Protocol, Schedule], replaced: FoundLock | None, signer: Signer) -> Lock:

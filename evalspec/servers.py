@@ -11,7 +11,8 @@ from evalspec.artifacts.served_work import ServedOrder
 from evalspec.artifacts.study import Model, Study
 from evalspec.artifacts.work import CHECKED, BenchmarkWork, jobs_of
 from evalspec.errors import Diagnostic, StudyError, UsageError
-from evalspec.language.compile import CompiledStudy
+from evalspec.language.compile import CompiledStudy, located
+from evalspec.language.faults import Fault
 from evalspec.planning.costs import Left, estimate
 from evalspec.protocols import Journal
 from evalspec.scoring.access import Access, Patience
@@ -77,9 +78,9 @@ def refuse_too_costly(expected: Sequence[CostEstimate], compiled: CompiledStudy)
                 f"the study allows {cost.max_cost:g}. Nothing was asked"
             )
             hint = "raise max_cost, or ask fewer questions; evalspec plan shows how the estimate is made up"
-            faults.append(Diagnostic(message, hint=hint, location=compiled.place(("models", places[cost.model], "max_cost"))))
+            faults.append(Fault(("models", places[cost.model], "max_cost"), message, hint))
     if faults:
-        raise StudyError(faults)
+        raise StudyError(located(faults, compiled.source))
 
 
 def warnings(study: Study, expected: Sequence[CostEstimate], settings: Settings) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -68,7 +69,10 @@ Behave = Callable[[int, str, dict[str, Any]], Answer | None]
 class ModelServer:
     """A server on a port of this machine; it counts and keeps what it was asked."""
 
-    def __init__(self, checkpoint: Path, offers: Offers | None = None, behave: Behave | None = None, *, port: int = 0) -> None:
+    def __init__(
+        self, checkpoint: Path, offers: Offers | None = None, behave: Behave | None = None, *, port: int = 0, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self.checkpoint = checkpoint
         self.offers = offers or Offers()
         self.behave = behave
@@ -80,6 +84,8 @@ class ModelServer:
 
     def __enter__(self) -> Self:
         self._http = ThreadingHTTPServer(("127.0.0.1", self._port), _handler(self))
+        if self._tls is not None:
+            self._http.socket = self._tls.wrap_socket(self._http.socket, server_side=True)
         self._http.daemon_threads = True
         self._port = self._http.server_port
         threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()

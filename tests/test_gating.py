@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,9 @@ from evalspec.artifacts.verdict import Verdict
 from evalspec.gating import (
     ANY_LOOK,
     CORRECTED,
+    FRACTIONAL,
     LAST_LOOK,
+    MEANS,
     NOT_COMPARED,
     ONE_LOOK,
     PLANNED_LOOK,
@@ -26,6 +30,7 @@ from evalspec.gating import (
     describe,
     gate,
 )
+from evalspec.statistics.designs import MeanMethod
 
 ACCURACY = {"analysis": "acc", "metric": "accuracy", "benchmark": "b", "method": "wilson", "n": 100, "confidence_level": 0.95}
 
@@ -136,7 +141,7 @@ def verdict_of(*estimates: Estimate, require: str = "all", forecasts: tuple[Gate
         return Finding(request=asked, estimates=group, result={})
 
     found = tuple(finding(name, group) for name, group in requests.items())
-    checks = tuple(Check(id=name, analysis=name, metric="accuracy", model="m", at_least=limit) for name in requests)
+    checks = tuple(Check(id=name, analysis=name, metric=group[0].metric, model="m", at_least=limit) for name, group in requests.items())
     findings = Findings(protocol_sha256="0" * 64, responses_sha256="0" * 64, summaries=(), findings=found)
     return gate(findings, Thresholds(require=require, checks=checks), forecasts)
 
@@ -204,16 +209,34 @@ def test_an_undecided_check_says_what_it_needs_and_what_another_look_costs() -> 
     verdict = verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7)
     assert verdict.checks[0].forecast == forecast
     assert verdict.checks[0].advice == ONE_LOOK
-    assert "80% power needs 654 questions, more than the 300 of this source" in describe(verdict)
+    assert "with a true value of 0.7 (declared), 80% power needs 654 questions, more than the 300 of this source" in describe(verdict)
     looked = [
+        ({}, SINGLE_LOOK),
         ({"look": 1, "looks": 1}, SINGLE_LOOK),
         ({"look": 1, "looks": 3}, PLANNED_LOOK),
         ({"look": 3, "looks": 3}, LAST_LOOK),
         ({"anytime": True}, ANY_LOOK),
     ]
     for fields, advice in looked:
-        assert verdict_of(estimate(0.7, 0.65, 0.75, **fields), limit=0.7).checks[0].advice == advice
+        found = estimate(0.7, 0.65, 0.75, **fields, metric="difference", unit="difference")
+        assert verdict_of(found, limit=0.7).checks[0].advice == advice
     assert verdict_of(estimate(0.7, 0.65, 0.75), limit=0.6).checks[0].advice is None
+
+
+def test_a_forecast_for_right_and_wrong_answers_says_nothing_about_fractional_scores() -> None:
+    forecast = GateForecast(check="acc", benchmark="b", n=100, source_size=300, limit=0.7, truth=0.8, needed=654, power=0.2, smallest=0.85)
+    told = verdict_of(estimate(0.7, 0.65, 0.75, method="t"), forecasts=(forecast,), limit=0.7).checks[0].forecast
+    assert told is not None
+    assert (told.needed, told.power, told.smallest, told.undefined) == (None, None, None, FRACTIONAL)
+    assert verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7).checks[0].forecast == forecast
+    assert get_args(MeanMethod) == MEANS
+
+
+def test_assumed_values_and_the_reason_of_an_undefined_estimate_are_told_on_the_console() -> None:
+    forecast = GateForecast(check="acc", benchmark="b", n=9, source_size=300, limit=0.7, truth=0.0, needed=654, discordance=0.2)
+    told = describe(verdict_of(estimate(None, None, None), forecasts=(forecast,), limit=0.7))
+    assert "the estimate is undefined: no scores" in told
+    assert "with a true value of 0 (assumed) and 20% discordant questions (assumed), 80% power needs 654 questions" in told
 
 
 def test_a_value_alone_takes_the_error_control_from_the_whole() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "weasyprint", "pyhanko", "fontTools", "matplotlib", "pandas", "statsmodels"}
+HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "weasyprint", "pyhanko", "fontTools", "matplotlib", "pandas", "statsmodels", "httpx2"}
 NUMBERS = {"numpy", "scipy", "pyarrow"}
 COMPOSING = {"jinja2", "cryptography", "shtab"}
 

@@ -218,7 +218,10 @@ UNITS = {"harmony": "index", "size_harmony": "index", "worst_group": "proportion
 METRICS = tuple(UNITS)
 
 HARMONY = "Uzunoglu, Li & Khashabi (2025), arXiv:2509.25671 (harmony; its constants and the declared partition are evalspec's choice)"
-INTERVAL = "DerSimonian & Laird (1986), Control. Clin. Trials 7, 177-188; Viechtbauer (2007), Stat. Med. 26, 37-52 (spread between groups)"
+INTERVAL = (
+    "DerSimonian & Laird (1986), Control. Clin. Trials 7, 177-188; Viechtbauer (2007), Stat. Med. 26, 37-52 (spread between groups); "
+    "Fisher (1958), J. Am. Stat. Assoc. 53, 789-798 (groups in few levels)"
+)
 RESHUFFLED = "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (reshuffled scores)"
 HOMOGENEITY = "Cochran (1954), Biometrics 10, 417-451, doi:10.2307/3001616 (equal accuracy in all groups)"
 REMOVED = "Fisher (1935), J. R. Stat. Soc. 98(1), 39-82, doi:10.2307/2342435 (removed questions)"

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalspec.analyses.designs import subject_design, weighted
 from evalspec.analyses.harmony_results import GroupRow, HarmonyOptions, HarmonyRow, LowestAccuracy, Rebalanced, SweepPoint
+from evalspec.analyses.harmony_scored import Scored, scored_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy as np
-    from numpy.typing import NDArray
 
     from evalspec.analyses.harmony_partitions import Partition
     from evalspec.artifacts.responses import BenchmarkResponses
-    from evalspec.statistics.accuracies import Accuracy
-    from evalspec.statistics.designs import Design
     from evalspec.statistics.harmony import Kernel
 
 CIRCULAR = "the groups were made from the models' own answers, so a test against those answers would be circular"
 CLUSTERED = "questions come in clusters, and scores of clustered questions cannot be reshuffled one by one"
-NO_ANSWERS = "no question has a score"
 ALIKE = "all scores are alike"
 MOST_RANGE = 0.1
+FAR_APART = (0.25, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,34 +32,11 @@ class Streams:
     pruning: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scored:
-    """The scored questions of one model, group after group and by id within one, and what is known of each group.
-
-    `kept` holds their positions in the benchmark. Arrays of groups hold one entry per group; `errors` are standard errors of `means`, never 0;
-    `wider` has intervals that hold for all groups at once (Bonferroni).
-    """
-
-    partition: Partition
-    kept: NDArray[np.intp]
-    scores: NDArray[np.float64]
-    codes: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    shares: NDArray[np.float64]
-    means: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    found: tuple[Accuracy | None, ...]
-    wider: tuple[Accuracy | None, ...]
-    counted: bool
-    clustered: bool
-    weighted: bool
-
-
 def harmony_row(benchmark: BenchmarkResponses, model: int, partition: Partition, options: HarmonyOptions, streams: Streams) -> HarmonyRow:
     """Return everything that is said of one model; `model` is its position."""
     row = HarmonyRow(benchmark=benchmark.benchmark, model=benchmark.models[model], n=0)
     try:
-        scored = _scored(benchmark, model, partition, options)
+        scored = scored_groups(benchmark, model, partition, options)
     except ValueError as error:
         return row.model_copy(update={"undefined": str(error)})
     nearby = _nearby(scored, options)
@@ -74,74 +48,9 @@ def harmony_row(benchmark: BenchmarkResponses, model: int, partition: Partition,
         **_tested(scored, options, streams.rng),
         "rebalanced": _rebalanced(scored, options, streams.pruning),
         "near_k": nearby,
-        "flags": (*partition.summary.flags, *_small_groups(scored, options), *_unsettled(scored, nearby, options)),
+        "flags": (*partition.summary.flags, *_small_groups(scored, options), *_blind(scored, options), *_unsettled(scored, nearby, options)),
     }
     return row.model_copy(update=found)
-
-
-def _scored(benchmark: BenchmarkResponses, model: int, partition: Partition, options: HarmonyOptions) -> Scored:
-    import numpy as np
-
-    settled = benchmark.settled()[model]
-    order = np.lexsort((np.array(benchmark.questions), partition.codes))
-    kept = order[~np.isnan(settled[order])]
-    if not kept.size:
-        raise ValueError(NO_ANSWERS)
-    scores, codes = settled[kept], partition.codes[kept]
-    sizes = np.bincount(codes, minlength=len(partition.names))
-    if sizes.min() == 0:
-        raise ValueError(f"no question of {partition.names[int(sizes.argmin())]} has a score")
-    weights = np.bincount(codes, benchmark.weights[kept])
-    means, counted = np.bincount(codes, scores) / sizes, bool(np.all((scores == 0.0) | (scores == 1.0)))
-    designs = [_group_design(benchmark, partition, name) for name in partition.names]
-    clustered = any(design.clusters is not None for design in designs)
-    members = np.split(kept, np.cumsum(sizes)[:-1])
-    levels = (options.level, 1.0 - (1.0 - options.level) / len(designs))
-    found, wider = (tuple(_accuracy(settled, design, which, level) for design, which in zip(designs, members, strict=True)) for level in levels)
-    errors = _errors(found, means, sizes, counted=counted and not clustered)
-    if counted and not clustered:
-        errors = errors * np.sqrt([1.0 - design.asked(size) for design, size in zip(designs, sizes.tolist(), strict=True)])
-    return Scored(
-        partition, kept, scores, codes, sizes, weights / weights.sum(), means, errors, found, wider, counted, clustered, weighted(benchmark)
-    )
-
-
-def _group_design(benchmark: BenchmarkResponses, partition: Partition, name: str) -> Design:
-    """Return the design behind the questions of one group; where the groups are the clusters, questions within one are independent."""
-    import numpy as np
-
-    from evalspec.statistics.designs import Design
-
-    if partition.summary.source != "declared":
-        return Design(clusters=np.array(benchmark.clusters, dtype=np.str_) if benchmark.clusters else None)
-    design = subject_design(benchmark, name)
-    return replace(design, clusters=None) if benchmark.clusters == benchmark.subjects else design
-
-
-def _accuracy(settled: NDArray[np.float64], design: Design, members: NDArray[np.intp], level: float) -> Accuracy | None:
-    import numpy as np
-
-    from evalspec.statistics.accuracies import accuracy
-
-    which = np.zeros(settled.size, dtype=np.bool_)
-    which[members] = True
-    try:
-        return accuracy(settled[which], design.kept(which), level=level)
-    except ValueError:
-        return None
-
-
-def _errors(found: tuple[Accuracy | None, ...], means: NDArray[np.float64], sizes: NDArray[np.int64], *, counted: bool) -> NDArray[np.float64]:
-    """Return the standard error of each group's mean, never 0: a group whose scores show no spread gets that of as many right answers."""
-    import numpy as np
-
-    from evalspec.statistics.harmony_intervals import proportion_errors
-
-    eased = proportion_errors(np.rint(means * sizes).astype(np.int64), sizes)
-    if counted:
-        return eased
-    measured = np.array([(one.standard_error or 0.0) if one else 0.0 for one in found])
-    return np.where(measured > 0.0, measured, eased)
 
 
 def _small_groups(scored: Scored, options: HarmonyOptions) -> Iterator[str]:
@@ -149,6 +58,14 @@ def _small_groups(scored: Scored, options: HarmonyOptions) -> Iterator[str]:
     if small:
         number = "1 group has" if small == 1 else f"{small} groups have"
         yield f"{number} fewer than {options.min_cluster} scored questions"
+
+
+def _blind(scored: Scored, options: HarmonyOptions) -> Iterator[str]:
+    """Say of two groups of nearly one size that harmony does not see them: both lie equally far from the mean, whatever their accuracies."""
+    from evalspec.statistics.harmony import harmony, size_harmony
+
+    if scored.shares.size == 2 and harmony(FAR_APART, scored.shares, _kernel(options)) > size_harmony(scored.shares, _kernel(options)) - MOST_RANGE:
+        yield "of two groups of nearly one size, harmony is near 1 whatever their accuracies"
 
 
 def _nearby(scored: Scored, options: HarmonyOptions) -> tuple[SweepPoint, ...]:
@@ -231,7 +148,14 @@ def _interval(scored: Scored, options: HarmonyOptions, rng: np.random.Generator)
     from evalspec.statistics.harmony_intervals import empirical_bayes_interval
 
     limits = empirical_bayes_interval(
-        scored.means, scored.errors, scored.shares, draws=options.null_draws, rng=rng, level=options.level, kernel=_kernel(options)
+        scored.means,
+        scored.errors,
+        scored.shares,
+        draws=options.null_draws,
+        rng=rng,
+        level=options.level,
+        kernel=_kernel(options),
+        asked=scored.asked,
     )
     value = harmony(scored.means, scored.shares, _kernel(options))
     return {"low": min(limits.low, value), "high": max(limits.high, value), "between": limits.between}

@@ -104,7 +104,11 @@ def _silently(file: str, path: str, locked: Sequence[JsonValue], now: Sequence[J
     if locked == now:
         return
     before, after = ({json.dumps(entry, sort_keys=True) for entry in side} for side in (locked, now))
-    yield Deviation(file, path, f"{len(locked):,} entries", f"{len(now):,} entries, {len(before & after):,} of them as locked")
+    yield Deviation(file, path, _counted(locked), f"{_counted(now)}, {len(before & after):,} of them as locked")
+
+
+def _counted(entries: Sequence[JsonValue]) -> str:
+    return "1 entry" if len(entries) == 1 else f"{len(entries):,} entries"
 
 
 def _why_not(entry: Object, locked: Object | None, before: Object, now: Object) -> str:

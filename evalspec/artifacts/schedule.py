@@ -8,6 +8,9 @@ from pydantic import Field
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
 
+WORTH_SPREADING = 2.0
+"""A model is loaded on several devices where what is left of its work takes more than so many times its loading."""
+
 
 class Device(Artifact):
     """Something that can score: a CPU or an accelerator."""
@@ -70,9 +73,12 @@ class StratumSize(Artifact):
 
 
 class Detectable(Artifact):
-    """The smallest gap that a declared comparison finds with the stated power on this sample; None when no gap does."""
+    """The smallest gap that a comparison finds with the stated power on this sample; None when no gap does.
 
-    analysis: Identifier
+    `analysis` is None where no analysis of the study compares models on the benchmark, and the comparison is one pair by the usual test.
+    """
+
+    analysis: Identifier | None
     benchmark: Identifier
     comparison: str
     n: int

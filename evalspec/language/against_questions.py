@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalspec.artifacts.questions import LETTERS, QuestionBank, QuestionSet
-from evalspec.artifacts.samples import SampleChosen, SampleIds, SampleSimple, SampleStratified, size_of
+from evalspec.artifacts.samples import Sample, SampleChosen, SampleIds, SampleSimple, SampleStratified, size_of
 from evalspec.artifacts.study import Benchmark
 from evalspec.language.compile import CompiledStudy, located, refuse
 from evalspec.language.faults import Fault, suggestion
+from evalspec.language.gates import NONINFERIORITY
 from evalspec.language.positions import Pointer
 from evalspec.language.scalars import quoted
 
@@ -33,6 +34,7 @@ def check_against_questions(compiled: CompiledStudy, bank: QuestionBank) -> None
         faults += _groups(benchmark, questions, ("benchmarks", index, "groups"))
         faults += _target(sized, questions, ("benchmarks", index, "target"))
         faults += _scoring(benchmark, questions, ("benchmarks", index, "scoring"))
+    faults += _looks(compiled, bank)
     faults += _subjects(compiled, bank)
     refuse(located(faults, compiled.source))
 
@@ -133,6 +135,31 @@ def _subjects(compiled: CompiledStudy, bank: QuestionBank) -> Iterator[Fault]:
                 message = f'benchmark "{questions.benchmark}" has no subject {quoted(check.subject)}'
                 hint = suggestion(check.subject, strata, what="its subjects are")
                 yield Fault(("thresholds", "checks", index, "subject"), message, hint)
+
+
+def _looks(compiled: CompiledStudy, bank: QuestionBank) -> Iterator[Fault]:
+    """Yield a fault for every planned look whose sample has another number of questions than the plan: nothing is decided on it."""
+    for index, request in enumerate(compiled.study.analyses):
+        match request.options.get("looks") if request.kind == NONINFERIORITY else None:
+            case {"at": list(at), "this": int(this)} if isinstance(planned := at[this - 1], int):
+                place = ("analyses", index, "looks", "at", this - 1)
+            case _:
+                continue
+        for questions in (entry for entry in bank.sets if entry.benchmark in request.benchmarks):
+            asked = _asked(compiled.sample(questions.benchmark), questions)
+            if asked != planned:
+                message = f"look {this} of analysis {quoted(request.id)} is planned at {planned:,} questions"
+                message += f', and the sample of benchmark "{questions.benchmark}" has {asked:,}'
+                hint = f"write sample: {{method: simple, size: {planned}}}, or the number of the look that this is"
+                yield Fault(place, message, hint)
+
+
+def _asked(sample: Sample, questions: QuestionSet) -> int:
+    if isinstance(sample, SampleIds):
+        return len(sample.ids)
+    if isinstance(sample, SampleChosen):
+        return sample.size
+    return size_of(sample) if isinstance(sample, SampleSimple | SampleStratified) else len(questions.questions)
 
 
 def _without_subject(questions: QuestionSet) -> int:

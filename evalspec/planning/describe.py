@@ -101,7 +101,8 @@ def _jobs(schedule: Schedule) -> str:
 def _servers(schedule: Schedule) -> str:
     if not schedule.costs:
         return ""
-    rows = [("model", "server", "requests", "input tokens", "output tokens", "input", "output", "retries", "spent", "in all", "allowed")]
+    head = ("model", "server", "requests", "input tokens", "output tokens", "input", "output", "retries", "spent", "in all", "allowed")
+    rows: list[Sequence[str]] = [head]
     for cost in schedule.costs:
         amounts = (cost.input_cost, cost.output_cost, cost.retries, cost.spent, cost.total)
         told = [_money(amount, cost.currency) for amount in amounts] if cost.currency else ["no price", "", "", "", ""]
@@ -167,7 +168,8 @@ def _gaps(detectable: Sequence[Detectable]) -> str:
         discordance = f"{gap.discordance:.0%} {'declared' if gap.discordance_declared else 'assumed'}"
         found = "none" if gap.difference is None else f"{100 * gap.difference:.1f} points"
         found = f"{100 * gap.difference:+.1f} points (limit {100 * gap.limit:+g})" if gap.limit and gap.difference is not None else found
-        rows.append((gap.analysis, gap.benchmark, comparison, f"{gap.n:,}", gap.test.replace("_", "-"), f"{gap.alpha:.4g}", discordance, found))
+        test = gap.test.replace("_", "-")
+        rows.append((gap.analysis or "none", gap.benchmark, comparison, f"{gap.n:,}", test, f"{gap.alpha:.4g}", discordance, found))
     return _aligned(rows, right=(3, 5, 6, 7)) + "\n" + ABOUT_GAPS
 
 

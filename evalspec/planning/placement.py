@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-WORTH_SPREADING = 2.0
-"""A model is loaded on several devices where its work takes more than so many times its loading."""
+from evalspec.artifacts.schedule import WORTH_SPREADING
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import get_args
 
-from evalspec.artifacts.protocol import Protocol
+from evalspec.artifacts.protocol import Protocol, ProtocolBenchmark
 from evalspec.artifacts.schedule import Detectable
 from evalspec.protocols import Comparison
 from evalspec.statistics.planned_tests import VARIANTS, PlannedTest, TestName
@@ -15,27 +15,40 @@ POWER = 0.8
 USUAL_DISCORDANCES = (0.1, 0.2, 0.3)
 """Shown where the study declares none: the share of questions that exactly one of two models answers correctly."""
 
+ONE_PAIR = Comparison("one pair of models", 0.05, "exact")
+
 
 def detectable_gaps(protocol: Protocol, comparisons: Mapping[str, Sequence[Comparison]]) -> tuple[Detectable, ...]:
     """Return, for each comparison (by analysis id) on each benchmark of its analysis, the smallest gap found with 80% power.
 
-    A comparison by a test whose power is not known here, between two limits, or of questions in clusters has no line.
+    A comparison by a test whose power is not known here, between two limits, or of questions in clusters has no line. Where several models are
+    compared by no analysis, one pair by the exact test has one, so that what a sample ranks never stands alone.
     """
-    gaps = []
+    gaps: list[Detectable] = []
     for request in protocol.analyses:
         for benchmark in request.benchmarks:
             questions = len(protocol.benchmark(benchmark).questions)
             for comparison in comparisons.get(request.id, ()):
                 if comparison.test in get_args(TestName) and not comparison.both_limits and protocol.benchmark(benchmark).clusters is None:
                     gaps += [_detectable(request.id, benchmark, comparison, questions, discordance) for discordance in _discordances(comparison)]
+    compared = {benchmark for request in protocol.analyses if comparisons.get(request.id) for benchmark in request.benchmarks}
+    for drawn in protocol.benchmarks:
+        if drawn.id not in compared and len(protocol.models) > 1 and _plain(drawn):
+            gaps += [_detectable(None, drawn.id, ONE_PAIR, len(drawn.questions), discordance) for discordance in USUAL_DISCORDANCES]
     return tuple(gaps)
+
+
+def _plain(benchmark: ProtocolBenchmark) -> bool:
+    """Whether the questions are independent draws that count the same."""
+    drawn = benchmark.clusters is None and benchmark.sample.method not in ("ids", "chosen")
+    return drawn and len({question.weight for question in benchmark.questions}) == 1
 
 
 def _discordances(comparison: Comparison) -> tuple[float, ...]:
     return USUAL_DISCORDANCES if comparison.discordance is None else (comparison.discordance,)
 
 
-def _detectable(analysis: str, benchmark: str, comparison: Comparison, questions: int, discordance: float) -> Detectable:
+def _detectable(analysis: str | None, benchmark: str, comparison: Comparison, questions: int, discordance: float) -> Detectable:
     return Detectable(
         analysis=analysis,
         benchmark=benchmark,

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from evalspec.artifacts.findings import Estimate, Finding
 from evalspec.artifacts.report import Figure
 from evalspec.artifacts.study import AnalysisRequest
+from evalspec.artifacts.tolerance import FLOAT32, LEAST, MOST
 from evalspec.protocols import AnyAnalysis
 from evalspec.reporting.documents import place_all
 from evalspec.reporting.dossier import Dossier, documents_of
@@ -103,6 +104,7 @@ def compose(dossier: Dossier) -> Composition:
         choices=_choice_counts(dossier),
         limitations=limitations(dossier),
         main_limitations=main_limitations(dossier),
+        allowed={"wide": f"{FLOAT32:g}", "least": f"{LEAST:g}", "most": f"{MOST:g}"},
         font_faces=_font_faces(),
     )
     return Composition(html, {_name(name, number): chart.draw("wide") for name, found in charts.items() for number, chart in found.items()})

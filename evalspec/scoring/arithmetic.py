@@ -14,6 +14,7 @@ _PRODUCTS: frozenset[Callable[..., Any]] = frozenset(
     {nn.functional.linear, torch.addmm, torch.matmul, torch.bmm, torch.baddbmm, Tensor.matmul, Tensor.__matmul__}
 )
 
+_OWN_THREADS = torch.get_num_threads()
 _NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory", "std::bad_alloc", "could not create a memory")
 
 
@@ -62,12 +63,11 @@ def describe(model: nn.Module, dtype: torch.dtype) -> str:
 
 
 def settle_arithmetic(threads: int | None) -> None:
-    """Ask torch for the same bits from run to run: deterministic kernels, no TF32, a fixed number of threads."""
+    """Ask torch for the same bits from run to run: deterministic kernels, no TF32, a fixed number of threads, torch's own where None is given."""
     torch.use_deterministic_algorithms(True)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    if threads is not None:
-        torch.set_num_threads(threads)
+    torch.set_num_threads(threads or _OWN_THREADS)
 
 
 def memory_ran_out(error: BaseException) -> bool:

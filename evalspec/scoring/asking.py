@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from evalspec.artifacts.journal import BatchRecord
 from evalspec.artifacts.prompts import split_prompt
@@ -41,9 +42,8 @@ class Inquiry:
         asked: list[Asked] = []
         async with purse.at_most(sum(self._most(question, ending) for ending in self._endings(question))) as hold:
             for ending in self._endings(question):
-                cost = self._most(question, ending)
                 address, body = self._request(question, ending)
-                asked.append(await server.ask(address, body, again=lambda cost=cost: hold.more(cost)))  # type: ignore[misc] # a default binds it now
+                asked.append(await server.ask(address, body, again=partial(hold.more, self._most(question, ending))))
             try:
                 reply = self._reply(asked, moment)
                 hold.spent = 0.0 if self.access.price is None else reply.cost(self.access.price)

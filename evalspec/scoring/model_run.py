@@ -19,6 +19,7 @@ from evalspec.errors import ScoringError
 from evalspec.scoring.batching import Plan, one_by_one, plan_digest, plan_questions
 from evalspec.scoring.parts import Memory, compute_in_parts, cut
 from evalspec.scoring.preparation import Checkpoints, Meanwhile
+from evalspec.scoring.sharing import Sharing
 from evalspec.scoring.tokens import EncodedWork, encode_work
 
 if TYPE_CHECKING:
@@ -182,9 +183,19 @@ class ModelRun:
         for index, batch in enumerate(job.plan):
             if index not in writer.record.batches:
                 if reading is None or reading.sharing != batch.sharing:
-                    reading = self._model.reading(batch.sharing)
+                    reading = self._read(job.work, batch.sharing)
                 writer.append(self._score_batch(job, index, reading))
                 self._tell(WorkerEvent(kind="batch", model=self._order.model, benchmark=job.work.benchmark, questions=len(batch.questions)))
+
+    def _read(self, work: BenchmarkWork, sharing: Sharing) -> Reading:
+        from evalspec.scoring.arithmetic import memory_ran_out  # noqa: PLC0415 - torch is loaded already
+
+        try:
+            return self._model.reading(sharing)
+        except (RuntimeError, MemoryError) as error:
+            if memory_ran_out(error):
+                raise self._too_large(work) from error
+            raise
 
     def _score_batch(self, job: _Job, index: int, reading: Reading) -> BatchRecord:
         batch = job.plan[index]

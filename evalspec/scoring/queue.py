@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalspec.artifacts.journal import JobRecord
+from evalspec.artifacts.schedule import WORTH_SPREADING
 from evalspec.artifacts.work import BenchmarkWork, WorkOrder
 from evalspec.protocols import Journal
 from evalspec.scoring.decisions import check_questions
-
-WORTH_SPREADING = 2.0
-"""Another device loads a model where what waits takes more than so many times its loading."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,16 @@ def read_rows(table: RecordedTable, name: str, questions: Sequence[Question], or
     _refuse_strangers(answers, questions)
     repeats = sorted({repeat for _, repeat in cells}) or [0]
     _refuse_many(answers, repeats)
+    rows = _filled(answers, questions, (cells, repeats), origin, faults)
+    faults.raise_if_any()
+    return rows
+
+
+def _filled(
+    answers: RecordedAnswers, questions: Sequence[Question], found: tuple[Mapping[tuple[str, int], int], list[int]], origin: Origin, faults: Faults
+) -> ModelRows:
+    """Return the answers in the order of questions and repeats, `found` being where they stand and which repeats there are."""
+    cells, repeats = found
     scores = np.full((len(questions), len(repeats)), np.nan)
     reasons = np.full(scores.shape, Reason.NOT_RECORDED, dtype=np.int8)
     choices = np.full(scores.shape, -1, dtype=np.int16)
@@ -88,7 +98,6 @@ def read_rows(table: RecordedTable, name: str, questions: Sequence[Question], or
             scores[position, column], reasons[position, column], choices[position, column] = answer.score, answer.reason, answer.choice
             if logprobs is not None and answer.logprobs is not None and column == 0:
                 logprobs[position, : len(question.choices)] = answer.logprobs
-    faults.raise_if_any()
     return ModelRows(scores, reasons, choices, logprobs, origin)
 
 

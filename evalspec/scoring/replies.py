@@ -21,7 +21,7 @@ ROUNDING = 0.01
 """How far above 1 probabilities may add up by rounding, and how far above 0 a log-probability may lie."""
 
 MOST_TOKENS = 10**9
-_NAME = re.compile(r"[ -~]{1,200}")
+_NAME = re.compile(r"[!-~]{1,200}")
 _SPACES = str.maketrans({"\u0120": " ", "\u2581": " ", "\u010a": "\n"})
 """How raw vocabularies write a space and a line break."""
 
@@ -123,7 +123,7 @@ def usage_of(content: dict[str, JsonValue]) -> Usage | None:
 
 
 def name_in(content: dict[str, JsonValue], field: str) -> str | None:
-    """Return what the server calls itself or its model in a field; None where it is absent or no short plain text."""
+    """Return what the server calls itself or its model in a field; None where it is absent or no short plain word."""
     value = content.get(field)
     return value if isinstance(value, str) and _NAME.fullmatch(value) else None
 

@@ -78,6 +78,7 @@ class Server:
         self._slots = asyncio.Semaphore(access.patience.at_once)
         self._opens = 0.0
         self._random = random.SystemRandom()
+        limits = httpx2.Limits(max_connections=access.patience.at_once)
         headers = {"accept": "application/json", "accept-encoding": "identity", "content-type": "application/json"}
         if access.key is not None:
             headers["authorization"] = f"Bearer {access.key}"
@@ -85,8 +86,8 @@ class Server:
             headers={**headers, "user-agent": f"evalspec/{__version__}"},
             follow_redirects=False,
             timeout=httpx2.Timeout(access.patience.timeout, connect=CONNECT_SECONDS),
-            limits=httpx2.Limits(max_connections=access.patience.at_once),
-            trust_env=not is_local(access.endpoint),  # proxies and certificates; nothing passes a proxy on the way to this machine
+            limits=limits,
+            transport=httpx2.AsyncHTTPTransport(limits=limits) if is_local(access.endpoint) else None,  # no proxy on the way to this machine
         )
 
     async def __aenter__(self) -> Self:

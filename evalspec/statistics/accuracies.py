@@ -16,6 +16,8 @@ from evalspec.statistics.designs import Design, DesignMean, StratumParts, about_
 from evalspec.statistics.groups import Groups, group
 from evalspec.statistics.proportions import Interval, ProportionMethod, effective_limits
 
+ALL_ASKED = "every question of this part of the pool was asked, so that nothing is uncertain about it"
+
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
@@ -89,6 +91,9 @@ def _proportion(values: FloatArray, design: Design, moments: DesignMean | None, 
     n, successes = values.size, int(values.sum())
     if design.strata is None or moments is None:
         asked = design.asked(n)
+        if asked == 1.0:
+            share = successes / n
+            return Accuracy(share, Interval(share, share), None, n, f"{method}_effective_n", successes, caution=ALL_ASKED)
         effective = n / (1.0 - asked) if asked else None
         interval = effective_limits(successes / n, effective or n, method=method, level=level)
         named = method if effective is None else f"{method}_effective_n"

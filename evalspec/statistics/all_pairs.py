@@ -81,12 +81,13 @@ def all_pairs(scores: ArrayLike, *, level: float = 0.95) -> AllPairs:
     correct = require_binary("scores", scores)
     if correct.ndim != 2 or correct.shape[0] < 2 or correct.shape[1] < 1:
         raise ValueError(f"scores must be (models, questions), at least 2 by 1; got shape {correct.shape}")
-    first, second = (index.astype(np.int64) for index in np.triu_indices(correct.shape[0], 1))
+    first, second = (index.astype(np.int64, copy=False) for index in np.triu_indices(correct.shape[0], 1))
     tables = paired_tables(correct, np.ones(correct.shape, dtype=np.bool_), first, second)
     distinct = DistinctTables.of(tables)
     numbers = _compared(distinct, level)
-    adjusted = holm(numbers[2], times=np.bincount(distinct.place, minlength=distinct.more.size))
-    return AllPairs(first, second, tables, _spread(tables, distinct, numbers), adjusted[distinct.place])
+    times = np.bincount(distinct.place, minlength=2 * distinct.more.size).reshape(2, -1).sum(axis=0)
+    *compared, adjusted = _spread(distinct, np.vstack([numbers, holm(numbers[3], times=times)]))
+    return AllPairs(first, second, tables, PairedComparisons(*compared), adjusted)
 
 
 def compare_tables(tables: PairedTables, *, level: float = 0.95) -> PairedComparisons:
@@ -109,7 +110,7 @@ def compare_tables(tables: PairedTables, *, level: float = 0.95) -> PairedCompar
     (array([0.0721]), array([-0.001128]), array([0.038198]))
     """
     distinct = DistinctTables.of(tables)
-    return _spread(tables, distinct, _compared(distinct, level))
+    return PairedComparisons(*_spread(distinct, _compared(distinct, level)))
 
 
 def tango_limits(only_first: ArrayLike, only_second: ArrayLike, questions: ArrayLike, *, level: float = 0.95) -> FloatArray:
@@ -185,19 +186,18 @@ def _p_values(more: IntArray, fewer: IntArray) -> FloatArray:
 
 
 def _compared(distinct: DistinctTables, level: float) -> FloatArray:
-    """Lower and upper limit, exact p, mid-p and log10 p of each different comparison, of shape (5, D)."""
-    numbers = np.empty((5, distinct.more.size))
+    """Difference, lower and upper limit, exact p, mid-p and log10 p of each different comparison, of shape (6, D)."""
+    numbers = np.empty((6, distinct.more.size))
+    numbers[0] = (distinct.more - distinct.fewer) / distinct.questions
     for start in range(0, distinct.more.size, _TABLES_AT_ONCE):
         block = slice(start, start + _TABLES_AT_ONCE)
         more, fewer = distinct.more[block], distinct.fewer[block]
-        numbers[:2, block] = tango_limits(more, fewer, distinct.questions[block], level=level)
-        numbers[2:, block] = _p_values(more, fewer)
+        numbers[1:3, block] = tango_limits(more, fewer, distinct.questions[block], level=level)
+        numbers[3:, block] = _p_values(more, fewer)
     return numbers
 
 
-def _spread(tables: PairedTables, distinct: DistinctTables, numbers: FloatArray) -> PairedComparisons:
-    """Give every comparison the numbers of the different one that it is, turned back."""
-    low, high, p_value, p_mid, log10_p = np.take(numbers, distinct.place, axis=1)
-    turned = tables.only_first < tables.only_second
-    low[turned], high[turned] = -high[turned], -low[turned]
-    return PairedComparisons((tables.only_first - tables.only_second) / tables.questions, low, high, p_value, p_mid, log10_p)
+def _spread(distinct: DistinctTables, numbers: FloatArray) -> FloatArray:
+    """Give every comparison the numbers, (7, D) or fewer, of the different one that it is; turned round, it has the opposite interval."""
+    turned = np.concatenate([-numbers[[0, 2, 1]], numbers[3:]])
+    return np.take(np.concatenate([numbers, turned], axis=1), distinct.place, axis=1)

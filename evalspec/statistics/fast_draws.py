@@ -1,10 +1,9 @@
 """How are many samples with replacement drawn from few response patterns, in time that hardly depends on their size?
 
-Each sample of n questions from N is exactly multinomial. Patterns that few of a sample's questions show are drawn question by question,
-for all samples at once, with the scores of several models side by side in one machine word. The others begin with Poisson counts, which
-are independent of each other and so come from small tables: given their total they are multinomial, and keeping each sample with the
-probability that turns its Poisson total into the binomial one leaves samples of exactly n questions. The heaviest pattern is never drawn:
-it takes what the others leave.
+Each sample of n questions from N is exactly multinomial. The heaviest pattern is never drawn: it takes what the others leave. Patterns
+that few of a sample's questions show are drawn question by question. The others begin with Poisson counts, which are independent of each
+other and so come from small tables: given their total they are multinomial, and keeping each sample with the probability that turns its
+Poisson total into the binomial one leaves samples of exactly n questions.
 """
 
 from __future__ import annotations
@@ -22,15 +21,21 @@ from evalspec.statistics.tabled_counts import CountLaws, TabledCounts
 _COUNTED_FROM = 2.5
 """Patterns that a sample is expected to show at least so often are counted; drawing their questions singly would take longer."""
 
-_LARGEST_MEAN = 2000.0
-"""Counts of larger means, whose tables would be long and mostly remainder, are drawn one by one."""
-
-_NUMBERS_AT_ONCE = 1 << 17
 _FEWEST_COUNTED = 40.0
-_MOST_BITS = 16
-_LEAST_LEFT = 16
+"""Nothing is counted unless that spares a sample so many single questions."""
+
 _FEWEST_KEPT = 0.2
+"""Nothing is counted where a smaller share of the samples would be kept."""
+
+_LARGEST_MEAN = 100_000.0
+"""Counts of larger means would need long tables, mostly remainder."""
+
 _SINGLES_PER_PATTERN = 32
+"""Single questions that take as long as one binomial count."""
+
+_MOST_BITS = 16
+_LARGEST_FILLING = 1 / 16
+_NUMBERS_AT_ONCE = 1 << 19
 
 
 def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generator) -> Totals:
@@ -48,79 +53,82 @@ def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generat
     [7, 7, 7]
     """
     totals: Totals = np.zeros((urn.patterns.shape[1], rows), dtype=urn.total_type(size))
-    classes = _Classes.of(urn, size)
-    if (1.0 - classes.share) ** 0.5 >= _FEWEST_KEPT and classes.often_means.max(initial=0.0) <= _LARGEST_MEAN:
-        _fill_by_class(classes, size, totals, rng)
-    elif size <= _SINGLES_PER_PATTERN * urn.counts.size:
-        _add_singles(urn, np.full(rows, size), totals, rng)
+    often = _counted(urn, size)
+    if not often.any() and size > _SINGLES_PER_PATTERN * urn.counts.size:
+        _add_binomial_counts(urn, size, totals, rng)
+        return totals
+    classes = _Classes.of(urn, size, often)
+    if often.any():
+        drawn, rare = _add_poisson_counts(classes, size, totals, rng)
     else:
-        _fill_one_by_one(urn, size, totals, rng)
+        drawn = rare = _binomial(size, classes.share, rows, rng)
+    if classes.heaviest.any():
+        totals += np.multiply.outer(classes.heaviest, size - drawn)
+    if classes.rare.counts.size:
+        _add_singles(classes.rare, rare, totals, rng)
     return totals
+
+
+def _counted(urn: Urn, size: int) -> NDArray[np.bool_]:
+    """Mark the patterns that are worth counting, (P,)."""
+    heaviest = int(np.argmax(urn.counts))
+    means = urn.counts * (size / urn.questions)
+    often = means >= _COUNTED_FROM
+    often[heaviest] = False
+    kept = (int(urn.counts[heaviest]) / urn.questions) ** 0.5
+    worth = kept >= _FEWEST_KEPT and means[often].sum() >= _FEWEST_COUNTED and means[often].max() <= _LARGEST_MEAN
+    return often if worth else np.zeros_like(often)
 
 
 @dataclass(frozen=True, slots=True)
 class _Classes:
-    """The patterns of an urn: the ``heaviest`` (M,), those that come ``often``, and ``rare`` ones; with means in a sample.
+    """The patterns of an urn: the ``heaviest`` (M,), those that come ``often`` (P, M), and ``rare`` ones; with their means in a sample.
 
     ``share`` is the part of all questions that is not left to the heaviest.
     """
 
     heaviest: IntArray
-    often: IntArray  # (P, M)
-    often_means: FloatArray  # (P,)
+    often: IntArray
+    often_means: FloatArray
     rare: Urn
     rare_mean: float
     share: float
 
     @classmethod
-    def of(cls, urn: Urn, size: int) -> _Classes:
-        """Sort the patterns by how often a sample of a size is expected to show them."""
+    def of(cls, urn: Urn, size: int, often: NDArray[np.bool_]) -> _Classes:
+        """Sort the patterns of an urn when some of them are counted."""
         place = int(np.argmax(urn.counts))
-        means = urn.counts * (size / urn.questions)
-        often = means >= _COUNTED_FROM
-        often[place] = False
-        if means[often].sum() < _FEWEST_COUNTED:
-            often[:] = False
-        rare = ~often
-        rare[place] = False
-        singles, blank = _filled_up(urn.among(rare), urn.among(np.arange(means.size) == place))
-        left = (int(urn.counts[place]) - blank) / urn.questions
-        rare_mean = float(means[rare].sum() + blank * size / urn.questions)
-        return cls(urn.patterns[place], urn.patterns[often], means[often], singles, rare_mean, 1.0 - left)
+        heaviest = np.arange(urn.counts.size) == place
+        others = urn.among(~often & ~heaviest)
+        rare, filling = _filled_up(others, urn.among(heaviest))
+        per_question = size / urn.questions
+        means = np.asarray(urn.counts[often] * per_question, dtype=np.float64)
+        left = (int(urn.counts[place]) - filling) / urn.questions
+        return cls(urn.patterns[place], urn.patterns[often], means, rare, (others.questions + filling) * per_question, 1.0 - left)
 
 
 def _filled_up(rare: Urn, heaviest: Urn) -> tuple[Urn, float]:
-    """Fill an urn of rare questions up to a power of two, which random bits reach evenly; return how much of the heaviest pattern that takes."""
+    """Fill copies of rare questions up to a power of two, which random bits reach evenly, with a little of the heaviest pattern.
+
+    Return the urn, and how many questions of the heaviest pattern it has taken.
+    """
     questions = rare.questions
     for bits in range((questions - 1).bit_length(), _MOST_BITS + 1) if questions else ():
         copies, blank = divmod(1 << bits, questions)
-        if _LEAST_LEFT * blank <= copies * heaviest.questions:
+        if blank <= _LARGEST_FILLING * copies * heaviest.questions:
             return Urn(np.vstack([rare.patterns, heaviest.patterns]), np.append(rare.counts * copies, blank)), blank / copies
     return rare, 0.0
 
 
-def _fill_by_class(classes: _Classes, size: int, totals: Totals, rng: np.random.Generator) -> None:
-    """Draw how many questions of each class every sample takes, and add up their scores."""
-    if classes.often_means.size:
-        drawn, rare = _add_counted(classes, size, totals, rng)
-    else:
-        drawn = rare = _binomial(size, classes.share, totals.shape[1], rng)
-    if classes.heaviest.any():
-        totals += np.multiply.outer(classes.heaviest, size - drawn)
-    if classes.rare.counts.size:
-        _add_singles(classes.rare, rare, totals, rng)
-
-
 def _binomial(size: int, share: float, rows: int, rng: np.random.Generator) -> IntArray:
     supply = TabledCounts(CountLaws.binomial(size, share), np.zeros(1, dtype=np.int64), rng)
-    parts = [supply.next(min(supply.most, rows - start))[0].astype(np.int64) for start in range(0, rows, supply.most)]
-    return np.concatenate(parts)
+    return np.concatenate([supply.next(min(supply.most, rows - start))[0].astype(np.int64) for start in range(0, rows, supply.most)])
 
 
-def _add_counted(classes: _Classes, size: int, totals: Totals, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+def _add_poisson_counts(classes: _Classes, size: int, totals: Totals, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Draw Poisson counts of patterns and of all rare questions together, keep each sample with its probability, and add up the patterns.
 
-    Return how many questions each sample draws that do not show the heaviest pattern, and how many of these are rare, (R,) each.
+    Return how many questions of each sample are not left to the heaviest pattern, and how many of these are rare, (R,) each.
     """
     rows = totals.shape[1]
     patterns = np.vstack([classes.often, np.zeros_like(classes.heaviest)])
@@ -176,7 +184,8 @@ def _add_singles(urn: Urn, taken: IntArray, totals: Totals, rng: np.random.Gener
             left = left - now
 
 
-def _fill_one_by_one(urn: Urn, size: int, totals: Totals, rng: np.random.Generator) -> None:
+def _add_binomial_counts(urn: Urn, size: int, totals: Totals, rng: np.random.Generator) -> None:
+    """Add up counts of all patterns that are drawn one after the other, each binomial given those before it."""
     step = max(1, _NUMBERS_AT_ONCE // urn.counts.size)
     for start in range(0, totals.shape[1], step):
         part = totals[:, start : start + step]

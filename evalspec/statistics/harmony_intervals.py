@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from evalspec.statistics.arguments import FloatArray, as_floats, require_count, require_counts, require_fraction
 from evalspec.statistics.harmony import DEFAULT, Kernel, harmonies
+from evalspec.statistics.levels import fewest_levels
 
 ADDED = 2.0
 """Questions of average difficulty that are added to each group where the variance of its proportion is taken (Agresti and Coull's idea)."""
@@ -52,11 +53,7 @@ def proportion_errors(right: ArrayLike, asked: ArrayLike) -> FloatArray:
     successes, trials = require_counts("right", right), require_counts("asked", asked)
     if successes.shape != trials.shape or trials.min() < 1 or np.any(successes > trials):
         raise ValueError("every group needs at least one question, and no more right answers than questions")
-    total = float(trials.sum())
-    # The pooled share is eased as well, so that a model without any wrong answer keeps some uncertainty.
-    pooled = (float(successes.sum()) + ADDED / 2.0) / (total + ADDED)
-    eased = (successes + ADDED * pooled) / (trials + ADDED)
-    return np.asarray(np.sqrt(eased * (1.0 - eased) / trials))
+    return _eased_errors(successes / trials, trials.astype(np.float64))
 
 
 def between_groups(means: ArrayLike, errors: ArrayLike) -> float:
@@ -83,13 +80,16 @@ def empirical_bayes_interval(
     rng: np.random.Generator,
     level: float = 0.95,
     kernel: Kernel = DEFAULT,
+    asked: ArrayLike | None = None,
 ) -> HarmonyInterval:
     """Limits of the harmony of the true accuracies, by a random-effects model of the groups with the uncertainty of its spread.
 
-    The spread between groups is drawn so that Cochran's Q at that spread is a draw of its chi-square distribution (where Q at 0 is
-    smaller, the spread is 0); the mean and the accuracies follow from their normal distributions. Assumption: true accuracies are nearly
-    normal over groups, and observed ones about them. In simulations the limits hold the true value in 0.86 to 0.98 of the samples; least
-    often where one group lies far below several that are alike.
+    The spread between groups is drawn so that Cochran's Q at that spread is a draw of its chi-square distribution (where Q at 0 is smaller, the
+    spread is 0; means closer together than chance expects do not count as such); the mean and the accuracies follow from their normal
+    distributions. Limits under the fewest levels that fit (see `evalspec.statistics.levels`) are joined to these. Assumption: true accuracies
+    are nearly normal over groups or stand in few levels, and observed ones are nearly normal about them. In simulations at 0.95 the limits hold
+    the true value in 0.90 to 0.99 of the samples: of groups that are alike, that fall into two or three levels, that spread evenly, and of
+    which one fails.
 
     Parameters
     ----------
@@ -103,11 +103,13 @@ def empirical_bayes_interval(
         Two-sided confidence level, in (0, 1).
     kernel
         Of harmony.
+    asked
+        Where means are shares of right answers, the number of questions behind each, shape (k,).
 
     Raises
     ------
     ValueError
-        With fewer than two groups, errors that are not positive, or without a draw.
+        With fewer than two groups, errors or numbers that are not positive, or without a draw.
 
     References
     ----------
@@ -131,16 +133,41 @@ def empirical_bayes_interval(
     centres = (precision @ values[:, None])[:, 0] / total + rng.standard_normal(draws) / np.sqrt(total)
     kept = between[:, None] * precision
     drawn = centres[:, None] + kept * (values - centres[:, None]) + np.sqrt(kept * variances) * rng.standard_normal((draws, values.size))
-    low, high = np.quantile(harmonies(np.clip(drawn, 0.0, 1.0), weights, kernel), [tail, 1.0 - tail])
-    return HarmonyInterval(float(low), float(high), between_groups(values, spreads), draws)
+    counted = None if asked is None else as_floats("asked", asked)
+    sets = (drawn, _drawn_levels(values, counted, spreads, tail, (draws, rng)))
+    low, high = np.quantile([harmonies(np.clip(one, 0.0, 1.0), weights, kernel) for one in sets], [tail, 1.0 - tail], axis=1)
+    return HarmonyInterval(float(low.min()), float(high.max()), between_groups(values, spreads), draws)
+
+
+def _drawn_levels(
+    values: FloatArray, asked: FloatArray | None, spreads: FloatArray, tail: float, drawing: tuple[int, np.random.Generator]
+) -> FloatArray:
+    """Draw accuracies of groups that stand in the fewest levels that fit, (draws, k)."""
+    draws, rng = drawing
+    levels = fewest_levels(values, spreads**-2 if asked is None else asked, tail=tail, shares=asked is not None)
+    means = levels.means(values)
+    errors = levels.totals**-0.5 if asked is None else _eased_errors(means, levels.totals)
+    return np.asarray((means + errors * rng.standard_normal((draws, levels.count)))[:, levels.labels])
+
+
+def _eased_errors(shares: FloatArray, asked: FloatArray) -> FloatArray:
+    """Return standard errors of shares of right answers; the pooled share is eased as well, so that a model that is always right keeps some doubt."""
+    pooled = (float(shares @ asked) + ADDED / 2.0) / (float(asked.sum()) + ADDED)
+    eased = (shares * asked + ADDED * pooled) / (asked + ADDED)
+    return np.asarray(np.sqrt(eased * (1.0 - eased) / asked))
 
 
 def _drawn_between(values: FloatArray, variances: FloatArray, quantiles: FloatArray) -> FloatArray:
-    """Return the variance between groups at which Cochran's Q equals each quantile; Q falls as that variance grows."""
+    """Return the variance between groups at which Cochran's Q equals each quantile; Q falls as that variance grows.
+
+    Means that lie closer together than their errors would have them do not show that groups are alike: Q is taken as what chance expects at least.
+    """
     grid = np.concatenate([[0.0], np.geomspace(_FINEST, _COARSEST, _STEPS)])
     precision = 1.0 / (variances + grid[:, None])
     centres = (precision @ values) / precision.sum(axis=1)
     heights = np.sum(precision * (values - centres[:, None]) ** 2, axis=1)
+    missing = max(0.0, values.size - 1.0 - float(heights[0]))
+    heights += missing * np.mean(precision * variances, axis=1)
     return np.where(quantiles >= heights[0], 0.0, np.interp(-quantiles, -heights, grid))
 
 

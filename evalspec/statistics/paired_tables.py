@@ -6,6 +6,7 @@ a pair depends on its counts alone, and many pairs share them: equal tables are 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,35 +45,29 @@ class PairedTables:
 
 @dataclass(frozen=True, slots=True)
 class DistinctTables:
-    """Different comparisons, each turned so that the first model is not behind, of shape (D,), and which of them each one is, (K,).
+    """Different comparisons, each turned so that the first model is not behind, of shape (D,), and where each comparison is found.
 
-    Turning a comparison round turns its interval round and leaves its p-values.
+    ``place``, (K,), counts the D different ones as they are, and then the same D turned round: that turns an interval round and leaves
+    p-values as they are.
     """
 
     more: IntArray
     fewer: IntArray
     questions: IntArray
-    place: NDArray[np.intp]
+    place: NDArray[np.int64]
 
     @classmethod
     def of(cls, tables: PairedTables) -> DistinctTables:
         """Collect the different ones among the comparisons; raises ValueError when a comparison has no question."""
-        more, fewer = np.maximum(tables.only_first, tables.only_second), np.minimum(tables.only_first, tables.only_second)
         questions = tables.questions
-        if not more.size:
-            return cls(more, fewer, questions, np.arange(0))
-        if questions.min() < 1:
+        if questions.min(initial=1) < 1:
             raise ValueError("each comparison needs at least 1 question")
-        least = int(questions.min())
-        sizes = int(more.max()) + 1, int(fewer.max()) + 1, int(questions.max()) - least + 1
-        most = sizes[0] * sizes[1] * sizes[2]
-        if most >= 1 << 62:
-            # The three numbers do not fit one 64-bit key.
-            return cls(more, fewer, questions, np.arange(more.size))
-        key = (more * sizes[1] + fewer) * sizes[2]
-        key += questions - least
-        chosen, place = _firsts(key, most)
-        return cls(more[chosen], fewer[chosen], questions[chosen], place)
+        # First those that are equal as they stand, so that only the few that are left need be turned.
+        (only_first, only_second, questions), as_given = _distinct_rows(tables.only_first, tables.only_second, questions)
+        more, fewer = np.maximum(only_first, only_second), np.minimum(only_first, only_second)
+        (more, fewer, questions), place = _distinct_rows(more, fewer, questions)
+        place += more.size * (only_first < only_second)
+        return cls(more, fewer, questions, place.take(as_given))
 
 
 def paired_tables(correct: NDArray[np.bool_], present: NDArray[np.bool_], first: IntArray, second: IntArray) -> PairedTables:
@@ -98,27 +93,19 @@ def paired_tables(correct: NDArray[np.bool_], present: NDArray[np.bool_], first:
     """
     if correct.ndim != 2 or correct.shape != present.shape:
         raise ValueError(f"correct and present must be of one shape, (models, questions); got {correct.shape} and {present.shape}")
-    models = correct.shape[0]
-    both, right, shared = (np.zeros((models, models)) for _ in range(3))
     complete = bool(present.all())
-    for start in range(0, correct.shape[1], _QUESTIONS_AT_ONCE):
-        block = slice(start, start + _QUESTIONS_AT_ONCE)
-        good = (correct[:, block] & present[:, block]).astype(np.float32)
-        both += good @ good.T
-        if not complete:
-            there = present[:, block].astype(np.float32)
-            right += good @ there.T
-            shared += there @ there.T
-    together = first * models + second
-    a = _cells(both, together)
+    good = correct if complete else correct & present
+    both, together = _shared(good, good), first * len(good) + second
+    a = both.take(together).astype(np.int64)
     if complete:
         # Every question counts for every pair: the margins are the models' own totals.
-        totals = _cells(both, np.arange(models) * (models + 1))
-        only_first, only_second = totals[first], totals[second]
-        neither = np.full(a.shape, correct.shape[1])
+        totals = both.diagonal().astype(np.int64)
+        only_first, only_second = totals.take(first), totals.take(second)
+        neither = np.full(a.shape, good.shape[1])
     else:
-        only_first, only_second = _cells(right, together), _cells(right, second * models + first)
-        neither = _cells(shared, together)
+        right = _shared(good, present)
+        only_first, only_second = (right.take(places).astype(np.int64) for places in (together, second * len(good) + first))
+        neither = _shared(present, present).take(together).astype(np.int64)
     # In place: fresh memory for every difference would cost more than the differences.
     only_first -= a
     only_second -= a
@@ -127,18 +114,40 @@ def paired_tables(correct: NDArray[np.bool_], present: NDArray[np.bool_], first:
     return PairedTables(a, only_first, only_second, neither)
 
 
-def _cells(counts: FloatArray, places: IntArray) -> IntArray:
-    """Return whole numbers from a matrix of them by their flat places."""
-    return counts.ravel()[places].astype(np.int64)
+def _shared(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> FloatArray | NDArray[np.float32]:
+    """Count the questions that both matrices mark, for every two models, (M, M)."""
+    counts = np.zeros((len(one), len(other)), dtype=np.float32 if one.shape[1] < 1 << 24 else np.float64)
+    for start in range(0, one.shape[1], _QUESTIONS_AT_ONCE):
+        block = slice(start, start + _QUESTIONS_AT_ONCE)
+        rows = one[:, block].astype(np.float32)
+        counts += rows @ (rows if other is one else other[:, block].astype(np.float32)).T
+    return counts
 
 
-def _firsts(key: IntArray, most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return where one of each different key stands, and which of these each key equals; keys are below ``most``."""
+def _distinct_rows(*numbers: IntArray) -> tuple[list[IntArray], IntArray]:
+    """Return the different combinations among numbers of shape (K,) each, in ascending order, and which of these each place holds."""
+    if not numbers[0].size:
+        return list(numbers), np.arange(0)
+    least = [int(entry.min()) for entry in numbers]
+    sizes = [int(entry.max()) - low + 1 for entry, low in zip(numbers, least, strict=True)]
+    if math.prod(sizes) >= 1 << 62:
+        # The combination does not fit one 64-bit key.
+        return list(numbers), np.arange(numbers[0].size)
+    key = numbers[0] - least[0]
+    for entry, low, size in zip(numbers[1:], least[1:], sizes[1:], strict=True):
+        key *= size
+        key += entry
+        key -= low
+    keys, place = _distinct(key, math.prod(sizes))
+    parts = np.unravel_index(keys, sizes)
+    return [part + low for part, low in zip(parts, least, strict=True)], place
+
+
+def _distinct(key: IntArray, most: int) -> tuple[IntArray, IntArray]:
+    """Return the different keys, all below ``most``, and which of these each key is."""
     if most > _LARGEST_MAP:
-        _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
-        return chosen, place
-    members = np.full(most, -1)
-    members[key] = np.arange(key.size)
-    chosen = members[members >= 0]
-    members[key[chosen]] = np.arange(chosen.size)
-    return chosen, members[key]
+        keys, place = np.unique(key, return_inverse=True)
+        return keys, place
+    marked = np.zeros(most, dtype=np.bool_)
+    marked[key] = True
+    return np.flatnonzero(marked), (np.cumsum(marked) - 1).take(key)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 import numpy as np
 
@@ -155,28 +155,18 @@ def redraw_rankings(
         raise ValueError(f"order must hold distinct positions below {models}; got {list(order)}")
     if len({(plan.draws, plan.replacement) for plan in plans}) > 1 or any(second.questions <= first.questions for first, second in pairwise(plans)):
         raise ValueError("plans must differ in their number of questions alone, which grows")
+    if not plans:
+        return ()
     kept = [contenders(responses, taken_per_stratum(responses, plan), draws=plan.draws, order=order) for plan in plans]
-    rankings: list[RedrawnRanking] = []
-    for who, group in groupby(zip(kept, plans, strict=True), key=lambda entry: entry[0]):
-        rankings += _redrawn(responses, [plan for _, plan in group], (who, order), rng)
-    return tuple(rankings)
-
-
-def _redrawn(
-    responses: ResponsePatterns, plans: Sequence[RedrawPlan], who: tuple[tuple[int, ...], Sequence[int]], rng: np.random.Generator
-) -> list[RedrawnRanking]:
-    """Redraw among the same contenders at all sizes."""
-    kept, order = who
-    places = [kept.index(model) for model in order]
-    first, in_order = np.zeros((len(plans), responses.patterns.shape[1])), np.zeros(len(plans))
-    for batch in redrawn_totals(responses.among(kept), plans, rng):
-        for number, drawn in enumerate(batch):
-            first[number, list(kept)] += _first_places(drawn.totals)
-            in_order[number] += float(order_share(drawn.totals, places).sum())
+    first, in_order = np.zeros((len(plans), models)), np.zeros(len(plans))
+    for batch in redrawn_totals(responses, plans, rng, among=kept):
+        for number, (who, drawn) in enumerate(zip(kept, batch, strict=True)):
+            first[number, list(who)] += _first_places(drawn.totals)
+            in_order[number] += float(order_share(drawn.totals, [who.index(model) for model in order]).sum())
     draws = plans[0].draws
     # Sums of shared ties can exceed their number in the last bit.
     frequencies, kept_order = np.minimum(first / draws, 1.0), np.minimum(in_order / draws, 1.0)
-    return [RedrawnRanking(tuple(shares), held, draws) for shares, held in zip(frequencies.tolist(), kept_order.tolist(), strict=True)]
+    return tuple(RedrawnRanking(tuple(shares), held, draws) for shares, held in zip(frequencies.tolist(), kept_order.tolist(), strict=True))
 
 
 def _first_places(totals: Totals) -> FloatArray:

@@ -1,6 +1,6 @@
-"""How are many independent counts of known laws drawn at once?  Each is looked up in a table of its law by a random cell.
+"""How are many independent counts of known laws drawn at once?  Each is looked up in a table of its law, at a random cell.
 
-Cells hold whole parts of ``1 / CELLS``; what is left of each probability makes up the remainder, to whose cells, marked -1, a second draw
+Cells hold whole parts of ``1 / _CELLS``; what is left of each probability makes up the remainder, to whose cells, marked -1, a second draw
 gives a count.
 """
 
@@ -15,15 +15,15 @@ from scipy.special import gammaln, xlog1py, xlogy
 from evalspec.statistics.arguments import FloatArray, IntArray
 from evalspec.statistics.packed_scores import uniform_numbers
 
-CELLS = 1 << 12
+_CELLS = 1 << 12
 
-_NUMBERS_AT_ONCE = 1 << 17
-"""Counts that are drawn together: few enough for a processor's cache."""
+_NUMBERS_AT_ONCE = 1 << 18
+"""Counts that are drawn together: enough that calls cost little, few enough for a processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountLaws:
-    """Laws of D counts: ``values`` (D, V), and the probability of each, (D, V); what lies outside, doubles do not see beside 1."""
+    """Laws of D counts: ``values`` (D, V) and the probability of each, (D, V); beside these, doubles see no probability."""
 
     values: FloatArray
     masses: FloatArray
@@ -43,14 +43,15 @@ class CountLaws:
 
     @classmethod
     def binomial(cls, trials: int, share: float) -> CountLaws:
-        """Return one law, of successes among trials.
+        """Return one law, that of successes among trials.
 
         Examples
         --------
-        >>> CountLaws.binomial(2, 0.5).masses.sum().round(12)
-        np.float64(1.0)
+        >>> CountLaws.binomial(2, 0.5).masses.round(12)
+        array([[0.25, 0.5 , 0.25]])
         """
-        values = _around(np.array([trials * share]), np.array([trials * share * (1.0 - share)]))
+        mean = np.array([trials * share])
+        values = _around(mean, mean * (1.0 - share))
         values = values[:, values[0] <= trials]
         choose = gammaln(trials + 1.0) - gammaln(values + 1.0) - gammaln(trials - values + 1.0)
         return cls(values, np.exp(choose + xlogy(values, share) + xlog1py(trials - values, -share)))
@@ -59,37 +60,35 @@ class CountLaws:
 class TabledCounts:
     """An endless supply of independent counts, (P, columns) at a time, handed out in one reused buffer; ``most`` columns at once.
 
-    ``law`` (P,) says which of the laws each row follows.
+    ``law``, (P,), says which of the laws each row follows.
     """
 
     def __init__(self, laws: CountLaws, law: IntArray, rng: np.random.Generator) -> None:
         self.most = max(64, _NUMBERS_AT_ONCE // law.size)
-        self._law = law[:, None]
-        self._counts = np.empty(law.size * self.most, dtype=np.float32)
-        self._places = np.empty(law.size * self.most, dtype=np.intp)
+        self._law = law
         self._rng = rng
-        exact = CELLS * laws.masses
+        self._counts = np.empty(law.size * self.most, dtype=np.float32)
+        exact = _CELLS * laws.masses
         whole = np.floor(exact)
-        times = np.column_stack([whole, CELLS - whole.sum(axis=1)]).astype(np.int64)
+        times = np.column_stack([whole, _CELLS - whole.sum(axis=1)]).astype(np.int64)
         marks = np.column_stack([laws.values, np.full(len(exact), -1.0)]).astype(np.float32)
-        self._tables = np.repeat(marks.ravel(), times.ravel())
+        self._tables = np.repeat(marks.ravel(), times.ravel()).reshape(-1, _CELLS)
         left = np.cumsum(exact - whole, axis=1)
-        # Fractions of 2**32 stay exact beside the number of a law, so one search serves all of them.
-        self._remainders = (left / left[:, -1:] + np.arange(len(exact))[:, None]).ravel()
+        # Fractions of 2**32 stay exact beside the number of a law, so that one search serves all of them.
+        self._remainders = (left / np.maximum(left[:, -1:], 1e-300) + np.arange(len(exact))[:, None]).ravel()
         self._values = laws.values.ravel()
 
     def next(self, columns: int) -> NDArray[np.float32]:
         """Return the next counts, (P, columns), of at most ``most`` columns; the next call overwrites them."""
         size = self._law.size * columns
-        places = self._places[:size].reshape(-1, columns)
-        np.add(uniform_numbers(CELLS, size, self._rng).reshape(places.shape), self._law * CELLS, out=places)
-        # Never out of range; "clip" is the fast mode.
-        counts = self._tables.take(places.ravel(), out=self._counts[:size], mode="clip")
-        again = np.flatnonzero(counts < 0)
+        cells = uniform_numbers(_CELLS, size, self._rng).reshape(-1, columns)
+        counts = self._counts[:size].reshape(-1, columns)
+        for law, row, found in zip(self._law.tolist(), cells, counts, strict=True):
+            self._tables[law].take(row, out=found, mode="clip")  # never out of range; "clip" is the fast mode
+        again = np.flatnonzero(counts.ravel() < 0)
         fraction = (self._rng.integers(0, 1 << 32, size=again.size) + 0.5) / (1 << 32)
-        law = self._law.ravel()[again // columns]
-        counts[again] = self._values[np.searchsorted(self._remainders, law + fraction)]
-        return counts.reshape(-1, columns)
+        counts.ravel()[again] = self._values[np.searchsorted(self._remainders, self._law[again // columns] + fraction)]
+        return counts
 
 
 def _around(means: FloatArray, variances: FloatArray) -> FloatArray:

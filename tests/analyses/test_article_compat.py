@@ -14,11 +14,10 @@ from evalspec.analyses.article_compat import (
     NOT_BINARY,
     ONE_MODEL,
     WEIGHTED,
-    ArticleCompatOptions,
-    ArticleCompatResult,
     compute,
     estimates,
 )
+from evalspec.analyses.article_compat_results import ArticleCompatOptions, ArticleCompatResult
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.protocols import Context
 from evalspec.testing import check_analysis, sample_responses

@@ -76,6 +76,15 @@ def test_one_subject_with_few_questions_makes_harmony_inconclusive_and_leaves_th
     assert row_of(by_subject([90, 70, 60, 8], [100, 100, 100, 20]), min_cluster=20).flags == ()
 
 
+@pytest.mark.parametrize(
+    ("sizes", "blind"), [([100, 100], True), ([102, 98], True), ([110, 90], False), ([140, 60], False), ([100, 100, 100], False)]
+)
+def test_two_subjects_of_one_size_give_no_harmony_because_it_would_be_1_whatever_their_accuracies(sizes: list[int], blind: bool) -> None:
+    row = row_of(by_subject([50, *[20] * (len(sizes) - 1)], sizes))
+    assert any("whatever their accuracies" in flag for flag in row.flags) == blind
+    assert row.worst == "s1"
+
+
 def test_every_estimate_says_what_it_is() -> None:
     result = computed(by_subject([90, 70, 60, 40], [100] * 4))
     found = {one.metric: one for one in estimates(result)}
@@ -146,6 +155,17 @@ def test_a_finite_pool_that_is_nearly_exhausted_leaves_little_doubt() -> None:
     pooled = row_of(replace(plain, benchmarks=(replace(plain.benchmarks[0], pool=pool, sample="stratified"),)))
     free = row_of(plain)
     assert pooled.high - pooled.low < 0.4 * (free.high - free.low)
+
+
+def test_a_subject_of_a_finite_pool_that_was_asked_whole_is_known_exactly() -> None:
+    from evalspec.artifacts.protocol import Pool
+
+    plain = by_subject([90, 70, 60, 25], [100] * 4)
+    pool = Pool(size=1300, subjects={"s0": 400, "s1": 400, "s2": 400, "s3": 100})
+    row = row_of(replace(plain, benchmarks=(replace(plain.benchmarks[0], pool=pool, sample="stratified"),)))
+    assert row.worst == "s3"
+    assert (row.lowest.low, row.lowest.value, row.lowest.high) == (0.25, 0.25, 0.25)
+    assert row.low < row.value < row.high
 
 
 def test_questions_that_were_left_out_leave_the_subject_with_the_others() -> None:

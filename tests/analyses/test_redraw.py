@@ -186,10 +186,11 @@ def test_the_report_explains_what_was_drawn() -> None:
     text = rendered(ANALYSIS, article_like(), {"kind": "redraw", "draws": 1000})
     assert "new sample from a population" in text
     assert "no confidence" in text
+    assert "alone, exact" in text
     again = rendered(ANALYSIS, SAMPLE, {"kind": "redraw", "draws": 1000, "replacement": "without", "sizes": [2, 50]})
     assert "smaller version of this very benchmark" in again
     assert "Each of 3 subjects keeps its share" in again
-    assert "no closed form" in again
+    assert again.count("alone, exact") == 1  # subjects of the first benchmark are strata, which have no closed form
     assert "too few" in again
 
 

@@ -108,6 +108,13 @@ def test_a_run_that_keeps_to_its_plan_says_so_and_is_verified(locked: Path, eval
     assert (locked / "reports" / "study" / LOCK).read_bytes() == (locked / BESIDE).read_bytes()
 
 
+def test_the_lock_is_attached_to_the_pdf(locked: Path, evalspec: Command) -> None:
+    assert evalspec("run", "study.yaml", "--key", "signer.p12", cwd=locked).code == 0
+    checked = verify(evalspec, locked, "--json")
+    attached = {entry["name"]: entry["sha256"] for entry in checked.content["attachments"]}
+    assert (checked.code, attached[LOCK]) == (0, read_lock((locked / BESIDE).read_bytes()).sha256)
+
+
 def test_without_a_lock_the_report_says_that_nothing_shows_what_was_planned(place: Path, evalspec: Command) -> None:
     assert run(evalspec, place).code == 0
     assert "The plan of this study was not locked before the run." in section(place)

@@ -91,7 +91,7 @@ def test_a_margin_passes_fails_or_stays_open(evalspec: Callable[..., Any], place
 def test_an_open_gate_says_how_many_questions_it_needs_and_what_another_look_costs(evalspec: Callable[..., Any], place: Path) -> None:
     write(place, "doubtful", sample="{method: simple, size: 400}")
     spoken = run(evalspec, place)
-    assert "with a true value of 0 and 8% discordant questions, 80% power needs 7" in spoken.out
+    assert "with a true value of 0 (assumed) and 8% discordant questions (declared), 80% power needs 7" in spoken.out
     page = page_of(place)
     assert "questions would let this check pass with a chance of 80 %" in page
     assert "another look" in page

@@ -160,6 +160,24 @@ def test_weights_are_known_by_their_digest_wherever_they_lie(scored: Run, tmp_pa
     assert (named.code, "tiny-a on named: 12 questions" in named.out) == (0, True), named.out
 
 
+def test_files_of_a_hub_cache_are_links_and_are_read(scored: Run, tmp_path: Path, evalspec: Command) -> None:
+    linked, blobs = tmp_path / "models--lab--a" / "snapshots" / ("0" * 40), tmp_path / "blobs"
+    linked.mkdir(parents=True)
+    blobs.mkdir()
+    for file in (scored.workplace / "checkpoints" / "tiny-a").iterdir():
+        shutil.copy2(file, blobs / file.name)
+        (linked / file.name).symlink_to(blobs / file.name)
+    spoken = rescored(evalspec, scored, scored.folder, "--models", str(tmp_path / "models--lab--a"), number=2)
+    assert (spoken.code, "tiny-a on " in spoken.out) == (0, True), spoken.out
+
+
+def test_a_folder_that_holds_more_than_the_protocol_names_is_not_taken(scored: Run, tmp_path: Path, evalspec: Command) -> None:
+    folder = Path(shutil.copytree(scored.workplace / "checkpoints" / "tiny-a", tmp_path / "models" / "tiny-a"))
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    spoken = rescored(evalspec, scored, scored.folder, "--models", str(tmp_path / "models"), number=2)
+    assert (spoken.code, "also has chat_template.jinja, which the protocol does not name" in spoken.out) == (3, True), spoken.out
+
+
 def test_where_nothing_can_be_scored_again_it_is_said_and_the_code_is_3(scored: Run, recorded: Run, tmp_path: Path, evalspec: Command) -> None:
     (tmp_path / "empty").mkdir()
     absent = rescored(evalspec, scored, scored.folder, "--models", str(tmp_path / "empty"))

@@ -129,3 +129,18 @@ def test_a_pool_that_is_asked_in_full_leaves_nothing_to_be_sure_about(compiled: 
     (fault,) = found(compiled(text), questions("facts", biology=3), questions("riddles", logic=5))
     assert "its sample takes them all" in fault.message
     assert found(compiled(text), questions("facts", biology=3), questions("riddles", logic=9)) == ()
+
+
+def test_a_planned_look_needs_a_sample_of_just_as_many_questions(compiled: Compile, changed: Changed) -> None:
+    look = "{id: gate, kind: noninferiority, candidate: new, baseline: old, margin: 0.1, benchmarks: [riddles], looks: {at: [2, 4], this: THIS}}"
+    pairs = "  - {id: pairs, kind: mcnemar, family: all_pairs, benchmarks: [facts]}"
+
+    def faults(this: int, sample: str) -> tuple[str, ...]:
+        text = changed((pairs, f"{pairs}\n  - {look.replace('THIS', str(this))}"), ("{method: simple, size: 1}", sample))
+        return tuple(fault.message for fault in found(compiled(text), questions("facts", biology=3), questions("riddles", logic=4)))
+
+    assert faults(1, "{method: simple, size: 2}") == ()
+    assert faults(2, "{method: all}") == ()
+    for sample, asked in (("{method: simple, size: 1}", 1), ("{method: all}", 4), ("{method: ids, ids: [logic0, logic1, logic2]}", 3)):
+        message = f'look 1 of analysis "gate" is planned at 2 questions, and the sample of benchmark "riddles" has {asked}'
+        assert faults(1, sample) == (message,)

@@ -10,6 +10,7 @@ from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Protocol
 from evalspec.artifacts.questions import QuestionBank, QuestionSet
 from evalspec.artifacts.samples import SampleIds, SampleSimple, SampleStratified
 from evalspec.artifacts.study import Benchmark, Groups, Study
+from evalspec.planning.power import detectable_gaps
 from evalspec.planning.protocol import build_protocol
 from evalspec.planning.ranking import CLUSTERED, NAMED, WEIGHTED, rankable_gaps
 from evalspec.planning.sampling import draw
@@ -69,6 +70,15 @@ def test_what_is_ranked_is_far_from_detected(protocol: Callable[..., Protocol]) 
     assert found.gap is not None
     assert detected is not None
     assert detected > 3 * found.gap
+
+
+def test_what_is_detected_stands_beside_what_is_ranked_also_where_no_analysis_compares_models(protocol: Callable[..., Protocol]) -> None:
+    found = detectable_gaps(protocol(), NONE)
+    assert [(gap.analysis, gap.comparison, gap.alpha, gap.test, gap.discordance) for gap in found] == [
+        (None, "one pair of models", 0.05, "exact", discordance) for discordance in (0.1, 0.2, 0.3)
+    ]
+    assert found[1].difference == PlannedTest("exact", 0.025).detectable(600, 0.2).difference
+    assert detectable_gaps(protocol(groups=Groups(subject="clusters")), NONE) == ()
 
 
 @pytest.mark.parametrize(

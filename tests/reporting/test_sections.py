@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evalspec.artifacts.findings import Estimate
+from evalspec.artifacts.schedule import GateForecast
 from evalspec.reporting.compose import compose
 from evalspec.reporting.dossier import Dossier
 from evalspec.reporting.limits import limitations, main_limitations
@@ -36,6 +37,17 @@ def first_page(dossier: Dossier) -> str:
     """The words of the decision and of what was found."""
     section = re.search(r'<section id="decision".*?</section>', compose(dossier).html, re.DOTALL)
     return " ".join(re.sub(r"<[^>]+>", " ", section[0]).split())
+
+
+def test_a_forecast_that_cannot_be_made_gives_its_reason_and_not_that_nothing_was_declared(dossier: Dossier) -> None:
+    assert dossier.verdict is not None
+    forecast = GateForecast(
+        check="c", benchmark="b", n=9, source_size=9, limit=0.0, truth=0.1, truth_declared=True, undefined="questions come in clusters"
+    )
+    checks = tuple(check.model_copy(update={"forecast": forecast}) for check in dossier.verdict.checks)
+    page = first_page(replace(dossier, verdict=dossier.verdict.model_copy(update={"checks": checks})))
+    assert "The questions needed cannot be stated: questions come in clusters." in page
+    assert "declares no true value" not in page
 
 
 def test_models_with_the_same_highest_score_are_all_named(dossier: Dossier) -> None:

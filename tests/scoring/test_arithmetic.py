@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -36,3 +40,10 @@ def test_a_float32_head_tells_logits_apart_that_bfloat16_rounds_together() -> No
     wide = arithmetic.Float32Head(head)(hidden)[0]
     assert wide[0] < wide[1]
     assert wide.tolist() == [1.0078125, 1.0078125**2]
+
+
+def test_a_model_that_needs_one_thread_leaves_all_of_them_to_the_next_one() -> None:
+    asked = "settle_arithmetic(1); print(threads_in_use()); settle_arithmetic(None); print(threads_in_use())"
+    script = f"from evalspec.scoring.arithmetic import settle_arithmetic, threads_in_use; {asked}"
+    done = subprocess.run([sys.executable, "-c", script], env=os.environ | {"OMP_NUM_THREADS": "2"}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "2"]

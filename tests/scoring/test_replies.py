@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -124,8 +125,8 @@ def test_counts_that_are_none_are_refused(usage: Any) -> None:
     assert usage_of({}) is None
 
 
-@pytest.mark.parametrize("name", [None, 7, "", "x" * 201, "two\nlines", "\x1b[31mred"])
-def test_a_name_that_is_no_short_plain_text_is_left_out(name: Any) -> None:
+@pytest.mark.parametrize("name", [None, 7, "", "x" * 201, "two\nlines", "two words", "\x1b[31mred"])
+def test_a_name_that_is_no_short_plain_word_is_left_out(name: Any) -> None:
     assert name_in({"model": name}, "model") is None
     assert name_in({"model": "large-2026-10-01"}, "model") == "large-2026-10-01"
 
@@ -141,16 +142,10 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["choices", "usage", "model"]), JSON))
 def test_whatever_a_server_sends_is_read_or_refused(content: dict[str, Any]) -> None:
-    for read in (
-        lambda: listed_tokens(content, most=20),
-        lambda: echoed_answer(content, prompt="a b", answer=" b"),
-        lambda: usage_of(content),
-        lambda: name_in(content, "model"),
-    ):
-        try:
+    assert name_in(content, "model") is None or isinstance(content["model"], str)
+    for read in (lambda: listed_tokens(content, most=20), lambda: echoed_answer(content, prompt="a b", answer=" b"), lambda: usage_of(content)):
+        with contextlib.suppress(ValueError):  # anything else is a bug
             read()
-        except ValueError as error:
-            assert str(error)
 
 
 def test_a_number_that_is_none_does_not_pass_as_json() -> None:

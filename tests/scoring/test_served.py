@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from evalspec.artifacts.questions import Question
 from evalspec.artifacts.responses import Reason
 from evalspec.artifacts.served import Price, ServedModel, identity_of
 from evalspec.artifacts.study import LetterScoring, OptionScoring, Scoring
-from evalspec.errors import ScoringError
+from evalspec.errors import MissingLibrary, ScoringError
 from evalspec.protocols import Progress, ignore_progress
 from evalspec.scoring.access import Access, Patience
 from evalspec.scoring.execute import Scored, ScoringTask, score
@@ -365,6 +366,17 @@ def test_a_key_that_the_study_names_and_nobody_has_is_missed_before_anything_is_
     assert server.seen == []
 
 
+def test_without_the_client_the_extra_that_brings_it_is_named(
+    serving: ModuleType, demo: Path, triples: tuple[Question, ...], scored: Callable[..., Scored], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name in {"evalspec.scoring.served", "evalspec.scoring.server"}]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with serving.ModelServer(demo) as server, pytest.raises(MissingLibrary, match="needs the library 'httpx2'") as raised:
+        scored(triples, LETTERS, there=server)
+    assert "'.[server]'" in (raised.value.diagnostics[0].hint or "")
+
+
 @pytest.mark.parametrize("disclosure", ["full", "ids", "none"])
 def test_what_a_server_says_of_a_question_is_repeated_only_where_the_question_is_disclosed(
     serving: ModuleType, demo: Path, triples: tuple[Question, ...], scored: Callable[..., Scored], disclosure: str
@@ -397,11 +409,11 @@ def test_a_reply_that_lacks_what_was_promised_stops_the_model_and_names_the_ques
 def test_every_name_that_a_server_calls_itself_is_kept(
     serving: ModuleType, demo: Path, triples: tuple[Question, ...], scored: Callable[..., Scored]
 ) -> None:
-    names = ("one-2026", "two-2026", "secret kanarie-key")
+    names = ("one-2026", "two-2026", "secret-kanarie-key")
     with serving.ModelServer(demo, serving.Offers(names=names, fingerprints=("fp_1", "fp_2"), key="kanarie-key")) as server:
         facts = scored(triples, LETTERS, there=server, key="kanarie-key").responses.origins[0].server
     assert facts is not None
-    assert facts.reported == ("one-2026", "secret ***", "two-2026")
+    assert facts.reported == ("one-2026", "secret-***", "two-2026")
     assert facts.fingerprints == ("fp_1", "fp_2")
     assert facts.first <= facts.last
     assert server.most_at_once <= QUICK.at_once

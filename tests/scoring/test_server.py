@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -14,6 +16,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 pytest.importorskip("httpx2")
 
@@ -195,6 +201,61 @@ def test_a_server_that_is_not_there_is_named_as_such_and_charged_nothing() -> No
 
     with pytest.raises(ServerError, match=r"it cannot be reached \(.+\), 4 times"):
         asyncio.run(once())
+
+
+def certificate_for_this_machine(folder: Path) -> tuple[Path, Path]:
+    """Write a certificate that nobody vouches for, and its key."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "certificate.pem", folder / "key.pem"
+    files[0].write_bytes(made.public_bytes(Encoding.PEM))
+    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
+
+
+@pytest.mark.parametrize("vouched_for", [True, False])
+def test_a_server_must_be_vouched_for_by_a_certificate_that_is_trusted(
+    serving: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vouched_for: bool
+) -> None:
+    certificate, key = certificate_for_this_machine(tmp_path)
+    if vouched_for:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    else:
+        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    async def once(port: str) -> Any:
+        async with Server(Access(f"https://localhost:{port}/v1", KEY, patience=replace(QUICK, tries=1))) as server:
+            return (await server.ask("completions", {})).content
+
+    with serving.ModelServer(tmp_path, behave=lambda *_: serving.Answer(body=FINE), tls=context) as server:
+        port = server.endpoint.rpartition(":")[2].removesuffix("/v1")
+        if vouched_for:
+            assert asyncio.run(once(port)) == {"fine": True}
+        else:
+            with pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"):
+                asyncio.run(once(port))
+            assert server.seen == []
+
+
+def test_what_goes_to_this_machine_passes_no_proxy(answered: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert answered().tries == 1
 
 
 def test_the_key_is_not_in_what_an_access_prints_as() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +59,24 @@ def test_the_numbers_follow_again_from_the_responses(folder: Path, capsys: pytes
 def test_plan_says_what_the_sample_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(SPECS / "mdad.yaml"), "--cache", str(tmp_path)]) == 0
     assert "Smallest gap ranked the right way round in 80% of samples" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_example_on_real_answers_reads_them_in_place_and_finds_what_sixty_models_show(shared: Path, tmp_path: Path) -> None:
+    for name, source in (("shared/data", shared / "data"), ("main/specs/benchpress", SPECS / "benchpress")):
+        (tmp_path / name).mkdir(parents=True)
+        for file in ("gpqa_main_correct_420models.csv.gz", "questions.jsonl"):
+            if (source / file).exists():
+                shutil.copy2(source / file, tmp_path / name / file)
+    (tmp_path / "evalspec.toml").write_text("", encoding="utf-8")
+    study = tmp_path / "main" / "specs" / "mdad-gpqa.yaml"
+    shutil.copy2(SPECS / study.name, study)
+    out = tmp_path / "run"
+    assert main(["run", str(study), "--out", str(out), "--no-pdf", "--quiet", "--throwaway-key", "--cache", str(tmp_path / "cache")]) == 0
+    findings = json.loads((out / "findings.json").read_text(encoding="utf-8"))
+    found = {(row["sampler"], row["questions"]): row for row in findings["findings"][0]["result"]["rows"]}
+    # The tolerances of 420 models, widened by half a point for sixty of them.
+    for size, points, tolerance in ((25, 12.0, 2.0), (50, 7.5, 1.5), (100, 4.0, 1.0), (200, 1.5, 0.5)):
+        assert 100 * found["uniform", size]["seen"]["published"]["gap"] == pytest.approx(points, abs=tolerance)
+    assert "tells only 199 of them apart" in found["diversity", 200]["undefined"]
+    assert "No score of a single model is estimated here" in (out / "report.html").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from evalspec.statistics.accuracies import accuracy
 from evalspec.statistics.clusters import clustered_interval, clustered_wilson
 from evalspec.statistics.designs import WHOLE, Design, design_mean, level_of, separate_means_test
 from evalspec.statistics.finite_pools import finite_correction
-from evalspec.statistics.proportions import clopper_pearson, effective_limits, jeffreys, wilson
+from evalspec.statistics.proportions import Interval, clopper_pearson, effective_limits, jeffreys, wilson
 from evalspec.statistics.strata import stratified_mean
 
 RNG = np.random.default_rng(20)
@@ -120,3 +120,10 @@ def test_two_separate_means_are_tested_like_scipy_does() -> None:
 
 def test_a_level_and_its_critical_value_are_two_names_of_one_thing() -> None:
     assert level_of(stats.norm.ppf(0.995)) == pytest.approx(0.99)
+
+
+def test_a_part_of_a_pool_that_was_asked_whole_has_no_uncertainty() -> None:
+    found = accuracy(np.array([1.0, 1.0, 0.0, 1.0]), Design(pool={"law": 4}))
+    assert (found.mean, found.interval) == (0.75, Interval(0.75, 0.75))
+    assert found.standard_error is None
+    assert "nothing is uncertain" in (found.caution or "")

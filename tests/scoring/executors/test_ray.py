@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray", reason="Ray is not installed; install the extra `ray` to test scoring on a cluster")
 
-Workers = Callable[[], set[int]]
-
 STUDY = """apiVersion: evalspec/v1
 title: Two demonstration models
 seed: 1
@@ -39,8 +36,9 @@ analyses:
 """
 
 
+@pytest.mark.usefixtures("workers")
 def test_a_node_that_is_killed_in_mid_run_costs_nothing_but_time(
-    ray_nodes: RayNodes, make: SimpleNamespace, study: ScoringTask, expected: Responses, workers: Workers, tmp_path: Path
+    ray_nodes: RayNodes, make: SimpleNamespace, study: ScoringTask, expected: Responses, tmp_path: Path
 ) -> None:
     from evalspec.scoring.executors.ray_cluster import RayExecutor, cluster_devices
 
@@ -64,7 +62,6 @@ def test_a_node_that_is_killed_in_mid_run_costs_nothing_but_time(
         assert benchmark.logprobs.tobytes() == other.logprobs.tobytes()
     assert scored.responses.origins == expected.origins
     assert told[-1].done == told[-1].total
-    assert workers() == set()
 
 
 def test_a_cluster_without_accelerators_has_one_device_per_node_and_says_what_it_has_not(ray_nodes: RayNodes) -> None:
