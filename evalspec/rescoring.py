@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -25,10 +25,14 @@ from evalspec.scoring.execute import ScoringTask, score
 from evalspec.scoring.executors.local import LocalExecutor
 from evalspec.scoring.journal import FileJournal
 from evalspec.signing.verification import Verification
+from evalspec.statistics.mcnemar import mcnemar_exact_p
 from evalspec.store import first_fault
 from evalspec.verified_run import VerifiedRun
 
 Values = NDArray[np.float64]
+
+ALPHA = 1e-3
+"""The chance with which honest rounding may be taken for a forgery, over all models of a check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,10 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One model on one benchmark: how many questions were compared, the largest difference in nats, and how many fragile choices differ."""
+    """One model on one benchmark: how many questions were compared, the largest difference in nats, and how many fragile choices differ.
+
+    Of those that differ, `gained` are right as recorded and wrong as scored again, `lost` the other way round.
+    """
 
     model: str
     benchmark: str
@@ -60,9 +67,12 @@ class Compared:
     tolerance: float
     fragile: int
     otherwise: int
+    gained: int
+    lost: int
 
     def __str__(self) -> str:
-        choices = f"; {self.fragile} fragile, {self.otherwise} of them chosen otherwise" if self.fragile else ""
+        turned = f"{self.otherwise} of them chosen otherwise" + (f" ({self.gained} right as recorded, {self.lost} now)" if self.otherwise else "")
+        choices = f"; {self.fragile} fragile, {turned}" if self.fragile else ""
         asked = "1 question" if self.questions == 1 else f"{self.questions} questions"
         return f"  {self.model} on {self.benchmark}: {asked}, largest difference {self.largest:.2g} nats, allowed {self.tolerance:g}{choices}"
 
@@ -123,26 +133,27 @@ class _Rescorer:
         asked = self._questions(materials)
         faults = list(row_faults(responses, protocol, {name: known.questions for name, known in asked.items()}))
         drawn, compared = self._draw(asked), list[Compared]()
-        for model in protocol.models:
-            try:
-                place = materials.weights(model.id) if drawn else None
-            except (InputError, ScoringError) as error:
-                self._note(error)
-                if isinstance(error, ScoringError):
-                    faults.append(Divergence("protocol.json", f"/models/{model.id}", "as stated", error.diagnostics[0].message))
-                continue
-            if place is None:
-                continue
-            try:
-                again = self._score(model.id, place, drawn, asked)
-            except EvalspecError as error:
-                self._note(error)
-                continue
-            for benchmark, places in drawn.items():
-                found, differing = _compare(protocol, responses, (model.id, benchmark), places, again)
+        places = self._weights(materials, faults) if drawn else {}
+        for model, again in self._scored(places, drawn, asked).items():
+            for benchmark, indices in drawn.items():
+                keys = np.array([asked[benchmark].questions[index].answer for index in indices])
+                found, differing = _compare(protocol, responses, (model, benchmark), (indices, keys), again)
                 compared.append(found)
                 faults += differing
+        faults += _one_sided(compared)
         return Rescoring(self.wanted, tuple(compared), tuple(dict.fromkeys(faults)), tuple(dict.fromkeys(self.left_out)))
+
+    def _weights(self, materials: Materials, faults: list[Divergence]) -> dict[str, Path]:
+        """Find the weights of each model; adds to `faults` what the protocol states of them and is not so."""
+        found = {}
+        for model in self.run.protocol.models:
+            try:
+                found[model.id] = materials.weights(model.id)
+            except InputError as error:
+                self._note(error)
+            except ScoringError as error:
+                faults.append(Divergence("protocol.json", f"/models/{model.id}", "as stated", error.diagnostics[0].message))
+        return found
 
     def _questions(self, materials: Materials) -> dict[str, Asked]:
         asked = {}
@@ -159,53 +170,82 @@ class _Rescorer:
         picked = random.Random(self.wanted.seed).sample(pool, min(self.wanted.questions, len(pool)))  # noqa: S311 - a draw that others can repeat
         return {name: places for name in asked if (places := sorted(place for one, place in picked if one == name))}
 
-    def _score(self, model: str, place: Path, drawn: Mapping[str, Sequence[int]], asked: Mapping[str, Asked]) -> Responses:
+    def _scored(self, places: Mapping[str, Path], drawn: Mapping[str, Sequence[int]], asked: Mapping[str, Asked]) -> dict[str, Responses]:
+        """Score the drawn questions by every model, all in one go; where a model fails, each by itself, so that the others are compared."""
+        if not places:
+            return {}
+        with tempfile.TemporaryDirectory() as apart:
+            journal = FileJournal(Path(apart) / "journal", Path(apart) / "secret")
+            try:
+                return dict.fromkeys(places, self._score(places, drawn, asked, journal))
+            except EvalspecError:
+                found = {}
+                for model, place in places.items():
+                    try:
+                        found[model] = self._score({model: place}, drawn, asked, journal)
+                    except EvalspecError as error:
+                        self._note(error)
+                return found
+
+    def _score(self, places: Mapping[str, Path], drawn: Mapping[str, Sequence[int]], asked: Mapping[str, Asked], journal: FileJournal) -> Responses:
         task = ScoringTask(
-            protocol=_reduced(self.run.protocol, model, drawn),
-            questions={name: tuple(asked[name].questions[index] for index in places) for name, places in drawn.items()},
-            folders={model: place},
+            protocol=_reduced(self.run.protocol, places, drawn),
+            questions={name: tuple(asked[name].questions[index] for index in indices) for name, indices in drawn.items()},
+            folders=places,
             records={},
             preambles={name: asked[name].preambles for name in drawn},
         )
-        with tempfile.TemporaryDirectory() as apart:
-            executor = LocalExecutor(self.bench.devices, threads=self.bench.threads)
-            return score(task, executor, FileJournal(Path(apart) / "journal", Path(apart) / "secret"), self.bench.progress).responses
+        executor = LocalExecutor(self.bench.devices, threads=self.bench.threads)
+        return score(task, executor, journal, self.bench.progress).responses
 
     def _note(self, error: EvalspecError) -> None:
         first = error.diagnostics[0]
         self.left_out.append(first.message + (f" ({first.hint})" if first.hint else ""))
 
 
-def _reduced(protocol: Protocol, model: str, drawn: Mapping[str, Sequence[int]]) -> Protocol:
-    """Return the protocol of one model and the drawn questions; a tie is not to stop it."""
+def _reduced(protocol: Protocol, models: Container[str], drawn: Mapping[str, Sequence[int]]) -> Protocol:
+    """Return the protocol of some models and the drawn questions; a tie is not to stop it."""
     benchmarks = tuple(
         entry.model_copy(update={"questions": tuple(entry.questions[place] for place in drawn[entry.id]), "missing": "wrong"})
         for entry in protocol.benchmarks
         if entry.id in drawn
     )
-    return protocol.model_copy(update={"models": (protocol.model(model),), "benchmarks": benchmarks})
+    return protocol.model_copy(update={"models": tuple(one for one in protocol.models if one.id in models), "benchmarks": benchmarks})
+
+
+def _one_sided(compared: Sequence[Compared]) -> Iterator[Divergence]:
+    """Yield every model whose fragile choices differ in favour of one outcome: rounding turns as many from right to wrong as the other way."""
+    models = {one.model for one in compared}
+    for model in sorted(models):
+        gained, lost = (sum(getattr(one, part) for one in compared if one.model == model) for part in ("gained", "lost"))
+        if float(mcnemar_exact_p(gained, lost)) < ALPHA / len(models):
+            yield Divergence(FILE, f"/{model}, fragile choices that differ", f"{gained} right", f"{lost} right")
 
 
 def _compare(
-    protocol: Protocol, recorded: Responses, which: tuple[str, str], places: Sequence[int], again: Responses
+    protocol: Protocol, recorded: Responses, which: tuple[str, str], drawn: tuple[Sequence[int], NDArray[np.int64]], again: Responses
 ) -> tuple[Compared, tuple[Divergence, ...]]:
     """Hold the recorded rows of one model on one benchmark against the new ones."""
-    model, benchmark = which
+    (model, benchmark), (places, keys) = which, drawn
     entry, new, origin = recorded.benchmark(benchmark), again.benchmark(benchmark), recorded.origin(model, benchmark)
     tolerance = tolerance_of(protocol.model(model), origin.self_check)
     row = entry.models.index(model)
-    scored = new.logprobs[0] if new.logprobs is not None else np.full((len(places), 1), np.nan)
+    scored = new.logprobs[new.models.index(model)] if new.logprobs is not None else np.full((len(places), 1), np.nan)
     held = np.full_like(scored, np.nan)
     if entry.logprobs is not None:
         width = min(scored.shape[1], entry.logprobs.shape[2])
         held[:, :width] = entry.logprobs[row, list(places), :width]
     distances = np.where(np.isnan(held) & np.isnan(scored), 0.0, np.abs(held - scored))
     fragile = choice_gaps(scored) <= 2 * tolerance
-    otherwise = (entry.choices[row, list(places)] != best_choices(scored)[:, None]).any(axis=1)
+    chosen, best = entry.choices[row, list(places)], best_choices(scored)
+    otherwise = (chosen != best[:, None]).any(axis=1)
+    right, now_right = (chosen == keys[:, None]).all(axis=1), best == keys
     differing = tuple(_differing(entry, (model, places), (held, scored), tolerance, otherwise & ~fragile))
     known = distances[np.isfinite(distances)]
     largest = float(known.max()) if known.size else float("nan")
-    return Compared(model, benchmark, len(places), largest, tolerance, int(fragile.sum()), int((fragile & otherwise).sum())), differing
+    turned = fragile & otherwise
+    counts = (int(rows.sum()) for rows in (fragile, turned, turned & right & ~now_right, turned & ~right & now_right))
+    return Compared(model, benchmark, len(places), largest, tolerance, *counts), differing
 
 
 def _differing(

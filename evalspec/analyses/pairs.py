@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from evalspec.analyses.designs import design_of, weighted
+from evalspec.analyses.designs import CHOSEN, design_of, weighted
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.protocols import Context
 
@@ -88,25 +88,35 @@ def compare_pairs(
 
     from evalspec.statistics.paired_tables import paired_tables
 
-    refused = weighted(benchmark) and part is None
+    if weighted(benchmark) and part is None:
+        return tuple(_refused(benchmark, pairs))
     part = part or Part(np.ones(len(benchmark.questions), dtype=np.bool_), design_of(benchmark))
     scores = np.where(part.which, benchmark.settled(), np.nan)
     binary = np.all((scores == 0) | (scores == 1) | np.isnan(scores), axis=1)
     places = {model: place for place, model in enumerate(benchmark.models)}
     first, second = (np.array([places[pair[side]] for pair in pairs], dtype=np.int64) for side in (0, 1))
     tables = paired_tables(scores == 1, ~np.isnan(scores), first, second)
-    counted = binary[first] & binary[second] & (tables.questions > 0) & (part.design.clusters is None and not refused)
+    counted = binary[first] & binary[second] & (tables.questions > 0) & (part.design.clusters is None)
     numbers = iter(_counted(tables.chosen(counted), part.design, level))
     rows = []
     for place, (pair, questions) in enumerate(zip(pairs, tables.questions.tolist(), strict=True)):
         row = PairRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=questions)
-        if refused:
-            rows.append(row.model_copy(update={"undefined": WEIGHTED}))
-        elif counted[place]:
+        if counted[place]:
             rows.append(row.model_copy(update=next(numbers)))
         else:
             rows.append(_by_means(row, scores[first[place]], scores[second[place]], part.design, context, level))
     return tuple(rows)
+
+
+def _refused(benchmark: BenchmarkResponses, pairs: Sequence[Pair]) -> Iterator[PairRow]:
+    """Give the rows of pairs that are not compared: how many questions both answered, and why that is all."""
+    import numpy as np
+
+    answered = dict(zip(benchmark.models, ~np.isnan(benchmark.settled()), strict=True))
+    for first, second in pairs:
+        common = int(np.sum(answered[first] & answered[second]))
+        why = CHOSEN if benchmark.sample == "chosen" else WEIGHTED
+        yield PairRow(benchmark=benchmark.benchmark, first=first, second=second, n=common, undefined=why)
 
 
 def _counted(tables: PairedTables, design: Design, level: float) -> Iterator[dict[str, float | str | None]]:

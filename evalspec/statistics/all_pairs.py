@@ -18,7 +18,7 @@ from evalspec.statistics.differences import EDGE
 from evalspec.statistics.mcnemar import log10_of_p
 from evalspec.statistics.multiplicity import holm
 from evalspec.statistics.p_values import SMALLEST_P
-from evalspec.statistics.paired_tables import DistinctTables, PairedTables, paired_tables
+from evalspec.statistics.paired_tables import DistinctTables, PairedTables, distinct_combinations, paired_tables
 from evalspec.statistics.restricted_shares import restricted_shares
 
 _TABLES_AT_ONCE = 1 << 12
@@ -179,9 +179,11 @@ def _excess(first: FloatArray, second: FloatArray, reach: FloatArray, delta: Flo
 def _p_values(more: IntArray, fewer: IntArray) -> FloatArray:
     """Exact p, mid-p and log10 of the exact p, of shape (3, K)."""
     trials = more + fewer
-    tail = cumulative(fewer, trials, 0.5)
+    # One less of one comparison is often the count of another with as many trials.
+    (count, among), place = distinct_combinations(np.concatenate([fewer, fewer - 1]), np.tile(trials, 2))
+    tail, below = cumulative(count, among, 0.5).take(place.reshape(2, -1))
     p_value = np.clip(2.0 * tail, SMALLEST_P, 1.0)
-    p_mid = np.clip(tail + cumulative(fewer - 1, trials, 0.5), SMALLEST_P, 1.0)
+    p_mid = np.clip(tail + below, SMALLEST_P, 1.0)
     return np.stack([p_value, p_mid, log10_of_p(p_value, fewer, trials)])
 
 

@@ -1,4 +1,4 @@
-"""How are many samples with replacement drawn from few response patterns, in time that hardly depends on their size?
+"""How are many samples with replacement drawn from few response patterns, in time that soon stops growing with their size?
 
 Each sample of n questions from N is exactly multinomial. The heaviest pattern is never drawn: it takes what the others leave. Patterns
 that few of a sample's questions show are drawn question by question. The others begin with Poisson counts, which are independent of each
@@ -35,7 +35,10 @@ _SINGLES_PER_PATTERN = 32
 
 _MOST_BITS = 16
 _LARGEST_FILLING = 1 / 16
+"""Most of the heaviest pattern's questions that may be drawn singly, only to fill up a power of two."""
+
 _NUMBERS_AT_ONCE = 1 << 19
+"""Random numbers that are drawn together: calls cost little, and memory stays bounded."""
 
 
 def draw_with_replacement(urn: Urn, size: int, rows: int, rng: np.random.Generator) -> Totals:

@@ -63,9 +63,9 @@ class DistinctTables:
         if questions.min(initial=1) < 1:
             raise ValueError("each comparison needs at least 1 question")
         # First those that are equal as they stand, so that only the few that are left need be turned.
-        (only_first, only_second, questions), as_given = _distinct_rows(tables.only_first, tables.only_second, questions)
+        (only_first, only_second, questions), as_given = distinct_combinations(tables.only_first, tables.only_second, questions)
         more, fewer = np.maximum(only_first, only_second), np.minimum(only_first, only_second)
-        (more, fewer, questions), place = _distinct_rows(more, fewer, questions)
+        (more, fewer, questions), place = distinct_combinations(more, fewer, questions)
         place += more.size * (only_first < only_second)
         return cls(more, fewer, questions, place.take(as_given))
 
@@ -114,18 +114,17 @@ def paired_tables(correct: NDArray[np.bool_], present: NDArray[np.bool_], first:
     return PairedTables(a, only_first, only_second, neither)
 
 
-def _shared(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> FloatArray | NDArray[np.float32]:
-    """Count the questions that both matrices mark, for every two models, (M, M)."""
-    counts = np.zeros((len(one), len(other)), dtype=np.float32 if one.shape[1] < 1 << 24 else np.float64)
-    for start in range(0, one.shape[1], _QUESTIONS_AT_ONCE):
-        block = slice(start, start + _QUESTIONS_AT_ONCE)
-        rows = one[:, block].astype(np.float32)
-        counts += rows @ (rows if other is one else other[:, block].astype(np.float32)).T
-    return counts
+def distinct_combinations(*numbers: IntArray) -> tuple[list[IntArray], IntArray]:
+    """Return the different combinations among numbers of shape (K,) each, in ascending order, and which of these stands in each place.
 
+    Combinations of too large a range are returned as they are.
 
-def _distinct_rows(*numbers: IntArray) -> tuple[list[IntArray], IntArray]:
-    """Return the different combinations among numbers of shape (K,) each, in ascending order, and which of these each place holds."""
+    Examples
+    --------
+    >>> (first, second), place = distinct_combinations(np.array([7, 2, 7]), np.array([1, 1, 1]))
+    >>> first, second, place
+    (array([2, 7]), array([1, 1]), array([1, 0, 1]))
+    """
     if not numbers[0].size:
         return list(numbers), np.arange(0)
     least = [int(entry.min()) for entry in numbers]
@@ -141,6 +140,21 @@ def _distinct_rows(*numbers: IntArray) -> tuple[list[IntArray], IntArray]:
     keys, place = _distinct(key, math.prod(sizes))
     parts = np.unravel_index(keys, sizes)
     return [part + low for part, low in zip(parts, least, strict=True)], place
+
+
+def _shared(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> FloatArray | NDArray[np.float32]:
+    """Count the questions that both matrices mark, for every two models, (M, M)."""
+    kind = np.float32 if one.shape[1] < 1 << 24 else np.float64  # whole numbers that add up exactly
+    counts = np.empty((len(one), len(other)), dtype=kind)
+    for start in range(0, max(1, one.shape[1]), _QUESTIONS_AT_ONCE):
+        block = slice(start, start + _QUESTIONS_AT_ONCE)
+        rows = one[:, block].astype(np.float32)
+        columns = rows if other is one else other[:, block].astype(np.float32)
+        if start:
+            counts += rows @ columns.T
+        else:
+            np.matmul(rows, columns.T, out=counts)
+    return counts
 
 
 def _distinct(key: IntArray, most: int) -> tuple[IntArray, IntArray]:

@@ -17,6 +17,12 @@ STUDY = ROOT / "specs" / "harmony-public.yaml"
 MODEL = ROOT / ".cache" / "public-models" / "smollm2-135m-instruct"
 
 
+@pytest.fixture(autouse=True)
+def _model_is_there() -> None:
+    if not MODEL.is_dir():
+        pytest.skip("SmolLM2-135M-Instruct is not there; `make demo-public` fetches it")
+
+
 def test_the_study_is_sound() -> None:
     study = compile_study(STUDY, catalogue()).study
     assert [request.kind for request in study.analyses] == ["intervals", "harmony", "harmony", "harmony"]
@@ -24,8 +30,6 @@ def test_the_study_is_sound() -> None:
 
 @pytest.mark.slow
 def test_groups_are_made_of_what_the_model_would_answer_and_the_worst_subject_stands_beside_its_accuracy(tmp_path: Path) -> None:
-    if not MODEL.is_dir():
-        pytest.skip("SmolLM2-135M-Instruct is not there; `make demo-public` fetches it")
     options = ["--no-pdf", "--quiet", "--throwaway-key", "--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "run")]
     assert main(["run", str(STUDY), *options]) == 0
     findings: Any = json.loads((tmp_path / "run" / "findings.json").read_text(encoding="utf-8"))

@@ -116,3 +116,13 @@ def test_no_comparison_at_all_gives_empty_results() -> None:
     empty = np.array([], dtype=np.int64)
     found = compare_tables(PairedTables(empty, empty, empty, empty))
     assert found.low.size == found.p_value.size == 0
+
+
+def test_tables_too_various_for_one_number_are_compared_all_the_same() -> None:
+    cells = (np.array([3_000_000, 0]), np.array([2_000_000, 5]), np.array([1, 1_999_999]), np.array([0, 1]))
+    together = compare_tables(PairedTables(*cells))
+    for place in (0, 1):
+        alone = compare_tables(PairedTables(*(cell[[place]] for cell in cells)))
+        assert (together.low[place], together.high[place]) == (alone.low[0], alone.high[0])
+        assert (together.difference[place], together.log10_p[place]) == (alone.difference[0], alone.log10_p[0])
+    assert together.difference[0] > 0 > together.high[1]
