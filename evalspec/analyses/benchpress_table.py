@@ -74,13 +74,14 @@ class Matrix:
 
 
 def read_matrix(options: BenchpressOptions, tables: Mapping[str, bytes], faults: Faults) -> Matrix | None:
-    """Return the matrix that the options name, without the columns that they leave out; None where a fault was noted."""
+    """Return the matrix that the options name, without the columns that they leave out; None where a fault of it was noted."""
     rows = list(_rows(options.matrix, tables, faults))
     if faults.found:
         return None
     names = list(rows[0].cells)[1:] if rows else []
     unknown = [name for name in options.leave_out if name not in names]
     _absent(options.matrix, "leave_out names", unknown, faults)
+    noted = len(faults.found)
     columns = tuple(name for name in names if name not in options.leave_out)
     _check_size(options.matrix, rows, columns, faults)
     models = _model_names(rows, faults)
@@ -88,10 +89,10 @@ def read_matrix(options: BenchpressOptions, tables: Mapping[str, bytes], faults:
     for row, known in zip(rows, ~np.isnan(scores), strict=True):
         if not known.any():
             faults.add(row.location, "the model has no score in the columns that are used", hint="delete the row")
-    if faults.found:
+    if len(faults.found) > noted:
         return None
     declared = _declared(options, tables, columns, scores, faults)
-    return None if faults.found else Matrix(models, columns, scores, declared)
+    return None if len(faults.found) > noted else Matrix(models, columns, scores, declared)
 
 
 def examine(options: BenchpressOptions, tables: Mapping[str, bytes]) -> Iterator[Diagnostic]:
@@ -166,6 +167,7 @@ def _declared(
 ) -> tuple[Declared, ...]:
     if options.columns is None:
         return tuple(Declared("unbounded" if math.isnan(top) else "percent", "undeclared") for top in published_tops(scores))
+    noted = len(faults.found)
     rows = list(_rows(options.columns, tables, faults))
     start = Location(options.columns.path, 1)
     if rows and not {"benchmark_id", "scale", "polarity"} <= set(rows[0].cells):
@@ -179,7 +181,7 @@ def _declared(
         said[name] = row
     missing = [name for name in columns if name not in said]
     _absent(options.columns, "no line declares", missing, faults)
-    if faults.found:
+    if len(faults.found) > noted:
         return ()
     strict = options.mode == "audit"
     found = [_declaration(said[name], name, faults, strict=strict) for name in columns]

@@ -321,6 +321,11 @@ def test_what_the_options_say_must_be_in_the_matrix(options: dict[str, Any], tol
     assert told_of in faults[0]
 
 
+def test_an_unknown_column_to_leave_out_hides_no_other_fault() -> None:
+    faults = told(leave_out=["b9"], targets=["b8"], probes={"candidates": ["b9"]})
+    assert [fault.split(" names")[0].split(": ")[1] for fault in faults] == ["leave_out", "targets", "candidates of probes"]
+
+
 def test_a_sound_matrix_has_no_fault() -> None:
     assert told(models=MODELS) == []
 
