@@ -27,6 +27,10 @@ from evalspec.statistics.benchpress_rows import predict_row
 FEWEST_KNOWN = 3
 FEW_KNOWN = 5
 FEWEST_MODELS = 3
+FEWEST_CHECKED = 5
+MISSED = 0.1
+"""How much smaller than the level the share of a model's known scores inside their intervals may be before its predictions are cautioned."""
+
 WIDEST_SPAN = 24.0
 """Points between the ninth and the first decile of the starts beyond which nothing is predicted."""
 
@@ -83,9 +87,10 @@ def study_models(ground: Ground, responses: Responses, options: BenchpressOption
     measured = measured_scores(ground, responses, options)
     names = dict.fromkeys(model for benchmark in responses.benchmarks for model in benchmark.models)
     subjects = [_subject(name, ground, options, measured.get(name, {})) for name in names]
-    surprises = tuple(row for subject in subjects for row in _surprises(subject, ground, options))
+    held_against = [tuple(_surprises(subject, ground, options)) for subject in subjects]
+    surprises = tuple(row for rows in held_against for row in rows)
     return StudyModels(
-        tuple(_model_row(subject, ground) for subject in subjects),
+        tuple(_model_row(subject, ground, rows) for subject, rows in zip(subjects, held_against, strict=True)),
         tuple(row for subject in subjects for row in _predictions(subject, ground, options)),
         surprises,
         tuple(_counts(surprises, ground.level)),
@@ -132,7 +137,7 @@ def _subject(name: str, ground: Ground, options: BenchpressOptions, measured: di
     return _Subject(name, row, table, place, measured, len(empty))
 
 
-def _model_row(subject: _Subject, ground: Ground) -> StudyModelRow:
+def _model_row(subject: _Subject, ground: Ground, surprises: tuple[SurpriseRow, ...]) -> StudyModelRow:
     others = strengths(ground.scores, Standard.of(ground.scores, ground.tops))
     others = others if subject.row is None else np.delete(others, subject.place)
     strength = _strength(subject, ground)
@@ -143,6 +148,10 @@ def _model_row(subject: _Subject, ground: Ground) -> StudyModelRow:
         cautions.append("outside")
     elif strength is not None and not float(np.quantile(others, 0.05)) <= strength <= float(np.quantile(others, 0.95)):
         cautions.append("edge")
+    checked = [row for row in surprises if row.inside is not None]
+    held = sum(bool(row.inside) for row in checked)
+    if len(checked) >= FEWEST_CHECKED and held < (ground.level - MISSED) * len(checked):
+        cautions.append("missed")
     return StudyModelRow.model_validate(
         {
             "model": subject.name,
@@ -153,6 +162,8 @@ def _model_row(subject: _Subject, ground: Ground) -> StudyModelRow:
             "weakest": low,
             "strongest": high,
             "cautions": tuple(cautions),
+            "checked": len(checked),
+            "held": held,
             "undefined": TOO_FEW_KNOWN if known < FEWEST_KNOWN else None,
         }
     )

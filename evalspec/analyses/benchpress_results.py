@@ -149,7 +149,8 @@ class BlockRow(Artifact):
 class StudyModelRow(Artifact):
     """A model of the study: where its scores come from, how many are known, and its mean standardised score.
 
-    `measured` counts those that the study adds to the row. `undefined` says why nothing is predicted for it.
+    `measured` counts those that the study adds to the row. Of `checked` known scores, each hidden in its turn, `held` lie inside their intervals;
+    where far fewer do than should, it is cautioned `missed`. `undefined` says why nothing is predicted for it.
     """
 
     model: Identifier
@@ -159,7 +160,9 @@ class StudyModelRow(Artifact):
     strength: float | None
     weakest: float | None
     strongest: float | None
-    cautions: tuple[Literal["few", "outside", "edge"], ...]
+    cautions: tuple[Literal["few", "outside", "edge", "missed"], ...]
+    checked: int = 0
+    held: int = 0
     undefined: str | None = None
 
 

@@ -2,18 +2,21 @@
 
 Long tables have a row per question (and model, and repeat) with a score, a choice or log-probabilities; wide tables have a row per question and
 a column per model. Conventional column names are in `ID`, `MODEL`, `SCORE`, `CHOICE`; log-probabilities stand in a list column `logprobs`, in
-`logprob_A`, `logprob_B`, ..., or, in a wide table, in `MODEL|A`, `MODEL|B`, ...
+`logprob_A`, `logprob_B`, ..., or, in a wide table, in `MODEL|A`, `MODEL|B`, ...  Answer distributions are read from tables that evalspec wrote.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
+from pydantic import ValidationError
 
+from evalspec.artifacts.journal import TopTokens
 from evalspec.artifacts.protocol import ProtocolBenchmark, ProtocolModel, RecordIdentity
 from evalspec.artifacts.questions import LETTERS, Question
 from evalspec.artifacts.responses import Origin, Reason
@@ -29,8 +32,10 @@ MODEL = ("model", "model_id")
 SCORE = ("score", "correct")
 CHOICE = ("choice", "prediction")
 BENCHMARK = "benchmark"
+DISTRIBUTIONS = ("answer_tokens", "answer_probabilities")
 
 MOST_REPEATS = 1_000
+MOST_ROUNDING = 1e-6
 WHOLE = re.compile(r"[0-9]{1,9}")
 
 ReadTable = Callable[[Path], RecordedTable]
@@ -76,8 +81,38 @@ def read_rows(table: RecordedTable, name: str, questions: Sequence[Question], or
     repeats = sorted({repeat for _, repeat in cells}) or [0]
     _refuse_many(answers, repeats)
     rows = _filled(answers, questions, (cells, repeats), origin, faults)
+    rows = replace(rows, distributions=_distributions(answers, [cells.get((question.id, repeats[0])) for question in questions], faults))
     faults.raise_if_any()
     return rows
+
+
+def _distributions(answers: RecordedAnswers, found: Sequence[int | None], faults: Faults) -> tuple[TopTokens, ...]:
+    """Return the answer distribution of every question, `found` being where its answer stands; none unless every question has one."""
+    if not set(DISTRIBUTIONS) <= set(answers.table.columns):
+        return ()
+    columns = [answers.table.columns[name] for name in DISTRIBUTIONS]
+    tops = []
+    for index in found:
+        tokens, probabilities = (None if index is None else column[answers.rows[index]] for column in columns)
+        if index is None or not tokens:
+            return ()
+        top = _top_tokens(tokens, probabilities)
+        if top is None:
+            told = "columns 'answer_tokens' and 'answer_probabilities' hold no answer distribution"
+            faults.add(answers.place(index), told, hint="as many probabilities as token numbers, which sum to 1 at most; or leave both empty")
+            return ()
+        tops.append(top)
+    return tuple(tops)
+
+
+def _top_tokens(tokens: Cell, probabilities: Cell) -> TopTokens | None:
+    if not isinstance(tokens, list) or not isinstance(probabilities, list) or len(tokens) != len(probabilities):
+        return None
+    try:
+        top = TopTokens(tokens=tuple(tokens), probabilities=tuple(probabilities))
+    except ValidationError:
+        return None
+    return top if sum(top.probabilities) <= 1.0 + MOST_ROUNDING else None
 
 
 def _filled(

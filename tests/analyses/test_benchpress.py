@@ -173,6 +173,18 @@ def test_a_score_that_does_not_fit_a_model_s_others_lies_outside_its_interval() 
     assert rows["b2"].half_widths > 1
 
 
+def test_a_model_whose_known_scores_leave_their_intervals_too_often_is_cautioned() -> None:
+    odd = {f"b{place}": 97.0 if place % 2 else 3.0 for place in range(6)}
+    row = computed(models=json.dumps([{"model": "model-0", "known": odd}])).models[0]
+    assert row.checked >= 5
+    assert row.held < 0.8 * row.checked
+    assert "missed" in row.cautions
+    plain = computed()
+    for row in plain.models:
+        own = [one for one in plain.surprises if one.model == row.model and one.inside is not None]
+        assert (row.checked, row.held) == (len(own), sum(bool(one.inside) for one in own))
+
+
 def test_errors_stand_beside_both_baselines_and_the_published_definition_is_labelled() -> None:
     result = computed()
     assert {(row.scope, row.predictor) for row in result.errors} == {
@@ -399,6 +411,18 @@ def test_no_text_says_that_testing_may_be_skipped(root: Path, place: str) -> Non
     text = (root / place).read_text(encoding="utf-8").lower()
     for words in ("skip", "instead of running", "instead of testing", "without running", "without testing", "no need to", "not need to", "save "):
         assert words not in text, words
+
+
+def test_a_completion_that_is_no_better_than_a_baseline_is_said_aloud() -> None:
+    result = computed()
+
+    def page(**medians: float) -> str:
+        errors = [row.model_copy(update={"median": medians[row.predictor]}) for row in result.errors]
+        return rendered(result.model_copy(update={"errors": tuple(errors)})).replace("&#39;", "'")
+
+    assert "no better than" not in page(completion=2.0, additive=3.0, median=4.0)
+    assert "no better than benchmark's median (" in page(completion=2.0, additive=3.0, median=2.0)
+    assert "no better than model and benchmark alone or benchmark's median (" in page(completion=2.0, additive=1.0, median=1.5)
 
 
 def test_the_report_of_a_result_without_probes_or_predictions_is_whole() -> None:

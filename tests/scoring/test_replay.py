@@ -88,6 +88,31 @@ def test_repeats_stand_side_by_side(replayed: Any) -> None:
     assert rows.reasons[2].tolist() == [Reason.NOT_RECORDED, Reason.NONE]
 
 
+def with_distributions(*rows: tuple[object, object]) -> str:
+    cells = [{"id": f"q{number}", "score": 1, "answer_tokens": row[0], "answer_probabilities": row[1]} for number, row in enumerate(rows)]
+    return "".join(json.dumps(cell) + "\n" for cell in cells)
+
+
+def test_answer_distributions_of_an_earlier_run_are_read(replayed: Any) -> None:
+    rows = replayed(with_distributions(([5, 7], [0.6, 0.3]), ([7], [1.0]), ([5, 9, 1], [0.4, 0.3, 0.3])), name="own.jsonl")
+    assert [top.tokens for top in rows.distributions] == [(5, 7), (7,), (5, 9, 1)]
+    assert rows.distributions[0].probabilities == (0.6, 0.3)
+
+
+def test_a_question_without_a_distribution_leaves_the_model_without_any(replayed: Any) -> None:
+    assert replayed(with_distributions(([5], [1.0]), (None, None), ([5], [1.0])), name="own.jsonl").distributions == ()
+
+
+@pytest.mark.parametrize(
+    "broken", [([5, 7], [0.6]), ([5], [1.2]), ([5, 7], [0.6, 0.5]), ([-1], [0.5]), ("5 7", "0.6 0.3"), ([5], None), ([5], ["x"])]
+)
+def test_what_is_no_distribution_is_a_fault_at_its_line(replayed: Any, broken: tuple[object, object]) -> None:
+    with pytest.raises(InputError) as caught:
+        replayed(with_distributions(([5], [1.0]), broken, ([5], [1.0])), name="own.jsonl")
+    assert "hold no answer distribution" in lines_of(caught)[0]
+    assert ":2:" in lines_of(caught)[0]
+
+
 def test_our_own_parquet_comes_back(replayed: Any, tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")

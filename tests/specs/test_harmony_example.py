@@ -94,7 +94,8 @@ def test_without_answer_distributions_there_is_no_partition_by_them(results: dic
 
 def test_the_first_page_says_what_each_accuracy_hides(page: str) -> None:
     found = page[page.index("What was found") : page.index("Main limits")]
-    assert "one-fails : lowest of 8 subjects: music, 35 % ; gap 50.0 points; harmony 0.94 , from sizes alone 1.00 ." in found
+    assert "one-fails : lowest of 8 subjects: music, 35 % on 100 questions (interval 26 to 49 % )" in found
+    assert "gap 50.0 points; harmony 0.94 , from sizes alone 1.00 ." in found
     assert found.count("from sizes alone") == 2
     assert "worst group runs" not in found
 
