@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,10 +34,16 @@ def environment(**more: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "EVALSPEC_"))} | {"OMP_NUM_THREADS": "1"} | more
 
 
-def start(*arguments: str | Path, cwd: Path, **streams: int | None) -> subprocess.Popen[str]:
-    """Start a command of its own, without a terminal."""
+@contextmanager
+def start(*arguments: str | Path, cwd: Path, **streams: int | None) -> Iterator[subprocess.Popen[str]]:
+    """Start a command of its own, without a terminal, which does not outlive the block."""
     given: dict[str, int | None] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
-    return subprocess.Popen([*COMMAND, *map(str, arguments)], cwd=cwd, env=environment(), text=True, **given)  # type: ignore[call-overload]
+    command = [*COMMAND, *map(str, arguments)]
+    with subprocess.Popen(command, cwd=cwd, env=environment(), text=True, **given) as running:  # type: ignore[call-overload]
+        try:
+            yield running
+        finally:
+            running.kill()
 
 
 def without_reader(*arguments: str | Path, cwd: Path, stream: str) -> tuple[int, str]:
