@@ -17,6 +17,7 @@ from evalspec.signing.keys import load_signer
 from evalspec.signing.seal import seal
 from evalspec.signing.statement import Claim, Decision, Sha256, Tool
 from evalspec.store import RunDirectory
+from evalspec.surroundings import timestamp
 
 if TYPE_CHECKING:
     from tests.end_to_end.conftest import Command, Run
@@ -34,7 +35,7 @@ def seal_as(run: Run, folder: Path) -> None:
     """Seal whatever is there with the genuine key."""
     claim = Claim(
         run_id="run-1",
-        created_at="2026-11-29T00:00:00Z",
+        created_at=timestamp(),
         tool=Tool(name="evalspec", version="0"),
         study=Sha256(sha256=sha256_hex((folder / "study.yaml").read_bytes())),
         protocol=Sha256(sha256=sha256_hex((folder / "protocol.json").read_bytes())),
