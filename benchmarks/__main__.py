@@ -19,6 +19,8 @@ NAMES = (
     "growth",
     "coverage",
     "scoring_bundled",
+    "plan_truth",
+    "gpu_scoring",
     "report",
 )
 

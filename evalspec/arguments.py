@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -70,9 +71,8 @@ def parser(verbs: Mapping[str, Callable[..., int]]) -> argparse.ArgumentParser:
 
     _init(add("init", "write a first study, commented, that validates and runs", "example: evalspec init my-study --model checkpoints/step-9000"))
     _study(add("validate", "check a study and name every fault at once", "example: evalspec validate study.yaml"))
-    _machine(
-        _study(add("plan", "print what will be scored, how long it takes and which gaps can be found", "example: evalspec plan study.yaml --json"))
-    )
+    told = "print what will be scored, how long it takes and which gaps can be found"
+    _calibrating(_machine(_study(add("plan", told, "example: evalspec plan study.yaml --json"))))
     _locking(
         _machine(_study(add("lock", "sign the plan of a study before anything is scored", "example: evalspec lock study.yaml --key signer.p12")))
     )
@@ -124,6 +124,11 @@ def _machine(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return command
 
 
+def _calibrating(command: argparse.ArgumentParser) -> None:
+    told = "score a fiftieth of every job first, which the run then need not do again, and tell time and memory from that"
+    command.add_argument("--calibrate", action="store_true", help=told)
+
+
 def _sealing(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
     command.add_argument("--out", type=_path, metavar="DIR", help="the run directory (default: reports/NAME OF THE STUDY)")
     command.add_argument("--no-pdf", action="store_true", help="make no PDF")
@@ -155,7 +160,11 @@ def _verify(command: argparse.ArgumentParser) -> None:
     anchor.add_argument("--trust", type=_path, metavar="FILE", help="the keys that you trust")
     anchor.add_argument("--fingerprint", metavar="FP", help="the fingerprint of the one key that you trust")
     anchor.add_argument("--tofu", action="store_true", help="trust this signer's key on first use and remember it")
+    command.add_argument("--expect-study", type=_digest, metavar="SHA256", help="the SHA-256 of the study.yaml that this must be a report of")
+    command.add_argument("--expect-run", metavar="ID", help="the run that this must be the report of, so that no older genuine one can stand in")
     command.add_argument("--recompute", action="store_true", help="rebuild findings, verdict and page from the recorded responses and compare")
+    command.add_argument("--render", action="store_true", help="render report.html again and hold report.pdf against it; needs the extra report")
+    command.add_argument("--earlier", type=_path, metavar="DIR", help="hold answers that are taken from an earlier run against that run's directory")
     command.add_argument("--rescore", type=_positive, metavar="N", help="score N questions again from the weights and compare; needs the models")
     command.add_argument("--models", type=_path, metavar="DIR", help="where the weights lie (default: where the study has them)")
     command.add_argument("--study", type=_path, metavar="FILE", help="the study's own file, where it does not lie here or above the run directory")
@@ -194,6 +203,12 @@ def _seed(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) >= 2**63:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2^63 - 1")
     return int(text)
+
+
+def _digest(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no SHA-256: 64 hexadecimal digits in lower case, as sha256sum prints it")
+    return text
 
 
 def _positive(text: str) -> int:

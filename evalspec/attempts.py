@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 
 from evalspec.artifacts.base import Artifact, Digest, canonical_json, sha256_hex
 from evalspec.artifacts.lock import Earlier, Lock
-from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, RecordIdentity
-from evalspec.places import write_whole
+from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, RecordIdentity, system_of
+from evalspec.places import write_privately
 
 ATTEMPTS = "attempts.json"
 
@@ -52,8 +52,7 @@ class Attempts:
         """Add an attempt; the same one again changes nothing."""
         known = self._known()
         if attempt not in known:
-            self.cache.mkdir(parents=True, exist_ok=True)
-            write_whole(self.cache / ATTEMPTS, canonical_json([one.model_dump(mode="json") for one in (*known, attempt)]))
+            write_privately(self.cache / ATTEMPTS, canonical_json([one.model_dump(mode="json") for one in (*known, attempt)]))
 
     def _known(self) -> list[Attempt]:
         try:
@@ -72,7 +71,7 @@ def attempt_at(kind: Literal["lock", "run"], study: Path, root: Path, protocol: 
 
 def _systems(protocol: Protocol) -> Iterator[str]:
     for model in protocol.models:
-        identity = model.identity
+        identity = system_of(model.identity)
         if isinstance(identity, CheckpointIdentity):
             yield identity.weights_sha256
         else:

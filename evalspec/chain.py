@@ -10,8 +10,9 @@ import numpy as np
 from evalspec.analyses.recomputation import Divergence
 from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.findings import Findings
-from evalspec.artifacts.protocol import Protocol
+from evalspec.artifacts.protocol import EarlierIdentity, Protocol
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
+from evalspec.artifacts.sources import EarlierRun
 from evalspec.artifacts.study import Study
 from evalspec.artifacts.verdict import Verdict
 
@@ -62,6 +63,20 @@ def _plan(links: Links) -> Iterator[Divergence]:
     ):
         if recorded != asked:
             yield Divergence("protocol.json", name, str(recorded), str(asked))
+    if [model.id for model in protocol.models] == [model.id for model in study.models]:
+        yield from _earlier(links)
+
+
+def _earlier(links: Links) -> Iterator[Divergence]:
+    """Hold the models that are taken from earlier runs against what the study asked for: which model, and whose signature."""
+    for number, model in enumerate(links.protocol.models):
+        source, identity = links.study.models[number].source, model.identity
+        if isinstance(source, EarlierRun) != isinstance(identity, EarlierIdentity):
+            yield Divergence("protocol.json", f"/models/{model.id}/identity/kind", identity.kind, "other than in study.json")
+        elif isinstance(source, EarlierRun) and isinstance(identity, EarlierIdentity):
+            for name, recorded, asked in (("signer", identity.signer, source.signer), ("model", identity.model, source.model or model.id)):
+                if recorded != asked:
+                    yield Divergence("protocol.json", f"/models/{model.id}/identity/{name}", recorded, asked)
 
 
 def _responses(links: Links) -> Iterator[Divergence]:
@@ -80,6 +95,8 @@ def _responses(links: Links) -> Iterator[Divergence]:
             yield Divergence("responses.parquet", f"{place}/weights", "as recorded", "other than in protocol.json")
         if entry.missing != benchmark.missing:
             yield Divergence("responses.parquet", f"{place}/missing", entry.missing, benchmark.missing)
+        if entry.score != benchmark.score:
+            yield Divergence("responses.parquet", f"{place}/score", "as recorded", "other than in protocol.json")
     for name in found:
         yield Divergence("responses.parquet", f"/{name}", "recorded", "not in protocol.json")
 

@@ -13,7 +13,7 @@ from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.questions import QuestionBank, QuestionSet
 from evalspec.artifacts.samples import SampleChosen
 from evalspec.artifacts.served import ServedModel, is_local
-from evalspec.artifacts.study import HubCheckpoint, HubQuestions, LocalCheckpoint, RecordedResponses
+from evalspec.artifacts.sources import CheckpointSource, EarlierRun, HubCheckpoint, HubQuestions, RecordedResponses
 from evalspec.errors import Diagnostic, InputError, UsageError
 from evalspec.foreign import read_file
 from evalspec.importing.questions import read_questions
@@ -151,11 +151,15 @@ def check_models(sound: SoundStudy, settings: Settings) -> SeenModels:
             absent.append(error)
             continue
         try:
-            if isinstance(model.source, LocalCheckpoint | HubCheckpoint):
+            if isinstance(model.source, CheckpointSource):
                 checkpoint = find_checkpoint(model.source, folder=compiled.folder, root=compiled.root, hub_cache=settings.hub_cache)
                 identify(checkpoint, digest=_no_digest)
         except InputError as error:
             faults += error.diagnostics
+    try:
+        _look_at_earlier(sound)
+    except InputError as error:
+        faults += error.diagnostics
     left_out: tuple[str, ...] = ()
     if any(isinstance(model.source, RecordedResponses) for model in compiled.study.models):
         try:
@@ -175,6 +179,14 @@ def _look_at_records(sound: SoundStudy) -> tuple[str, ...]:
     records = read_records(compiled.study, folder=compiled.folder, root=compiled.root)
     check_records(records, sources)
     return () if sound.absent else tuple(left_out(records, sources))
+
+
+def _look_at_earlier(sound: SoundStudy) -> None:
+    """Look at every earlier run that a model is taken from: its signature, its signer, and whether it has the model."""
+    if any(isinstance(model.source, EarlierRun) for model in sound.compiled.study.models):
+        from evalspec.earlier_runs import read_earlier  # noqa: PLC0415 - it loads cryptography, for the few studies that name a signed run
+
+        read_earlier(sound.compiled.study, folder=sound.compiled.folder, root=sound.compiled.root)
 
 
 def _no_digest(_path: Path) -> str:

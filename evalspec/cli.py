@@ -7,26 +7,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from evalspec.arguments import parser
+from evalspec.choices import seal_of, settings_of, study_of, trust_of
 from evalspec.console import Console, close_streams, counted, open_streams
-from evalspec.errors import Diagnostic, EvalspecError, Interrupted, StoreError, StudyError, UsageError
+from evalspec.errors import EvalspecError, Interrupted, StoreError, UsageError
 
 if TYPE_CHECKING:
     from evalspec.artifacts.base import JsonValue
     from evalspec.further_checks import Answer
-    from evalspec.sealing import Seal
-    from evalspec.settings import Settings
-    from evalspec.signing.trust import Trust
     from evalspec.signing.verification import Verification
 
 REPORTS = Path("reports")
@@ -91,8 +87,8 @@ def validate(options: argparse.Namespace, console: Console) -> int:
     """Say whether a study can be run, or every fault of it."""
     from evalspec.checking import check, check_models
 
-    settings = _settings(options)
-    sound = check(_study(options), settings)
+    settings = settings_of(options)
+    sound = check(study_of(options), settings)
     seen = check_models(sound, settings)
     absent = (*sound.absent, *seen.absent)
     study = sound.compiled.study
@@ -117,10 +113,11 @@ def validate(options: argparse.Namespace, console: Console) -> int:
 
 def plan(options: argparse.Namespace, console: Console) -> int:
     """Print what will be scored, on what, for how long, and which gaps the sample can find."""
-    from evalspec.pipeline import prepare
+    from evalspec.pipeline import calibrate, prepare
     from evalspec.planning.describe import describe
 
-    prepared = prepare(_study(options), _settings(options))
+    study, settings = study_of(options), settings_of(options)
+    prepared = calibrate(study, settings, progress=console.progress) if options.calibrate else prepare(study, settings)
     _warn(prepared.warnings, console)
     content = {
         "protocol_sha256": prepared.protocol.digest(),
@@ -138,9 +135,9 @@ def lock(options: argparse.Namespace, console: Console) -> int:
     from evalspec.conclusion import conclude_lock
     from evalspec.preregistration import lock_beside
 
-    study, settings = _study(options), _settings(options)
+    study, settings = study_of(options), settings_of(options)
     file = lock_beside(study)
-    seal = _seal(options, settings, console, file.with_name(file.name.removesuffix(".dsse.json")))
+    seal = seal_of(options, settings, console, file.with_name(file.name.removesuffix(".dsse.json")))
     return conclude_lock(pipeline.lock(study, settings, seal_with=seal, replace=options.replace, progress=console.progress), seal, console)
 
 
@@ -150,8 +147,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from evalspec.conclusion import conclude
     from evalspec.preregistration import LockChoice
 
-    study, settings, out = _study(options), _settings(options), options.out or REPORTS / options.study.stem
-    seal = _seal(options, settings, console, out)
+    study, settings, out = study_of(options), settings_of(options), options.out or REPORTS / options.study.stem
+    seal = seal_of(options, settings, console, out)
     budget = [] if options.token_budget is None else ["--token-budget", str(options.token_budget)]
     held = LockChoice(options.lock, allow_deviations=options.allow_deviations)
     departing = ["--allow-deviations"] if options.allow_deviations else []
@@ -165,27 +162,32 @@ def report(options: argparse.Namespace, console: Console) -> int:
     from evalspec.conclusion import conclude
     from evalspec.store import STUDY
 
-    settings, target = _settings(options), options.study
+    settings, target = settings_of(options), options.study
     folder = options.out or (target if target.is_dir() else REPORTS / target.stem)
     if not (folder / STUDY).is_file():
         raise UsageError(f"there is no finished run in {folder}", hint=f"run the study first: evalspec run {'STUDY' if target.is_dir() else target}")
-    seal = _seal(options, settings, console, folder)
+    seal = seal_of(options, settings, console, folder)
     return conclude(pipeline.report(folder, settings, seal_with=seal), seal, console)
 
 
 def verify(options: argparse.Namespace, console: Console) -> int:
     """Say whether a report is intact and who signed it; if asked, whether numbers follow from responses, and responses from weights."""
+    from evalspec.signing.verification import Expected
     from evalspec.signing.verify import verify as verify_folder
     from evalspec.signing.verify import verify_pdf
 
-    target, trust = options.target, _trust(options)
-    if target.is_file() and (options.recompute or options.rescore):
-        raise UsageError("--recompute and --rescore need the run directory; a PDF alone does not hold the responses")
+    target, trust = options.target, trust_of(options)
+    if target.is_file() and (options.recompute or options.render or options.earlier or options.rescore):
+        raise UsageError("--recompute, --render, --earlier and --rescore need the run directory; a PDF alone does not hold its files")
     if not options.rescore and any(getattr(options, name) is not None for name in ("seed", "models", "study", "devices", "threads")):
         raise UsageError("--seed, --models, --study, --devices and --threads say how questions are scored again", hint="give --rescore N with them")
-    checked = verify_pdf(target, trust) if target.is_file() else verify_folder(target, trust)
+    if target.is_file() and options.expect_run:
+        raise UsageError("--expect-run needs the run directory; a PDF alone does not name its run", hint="give --expect-study")
+    expected = Expected(study_sha256=options.expect_study, run_id=options.expect_run)
+    checked = (verify_pdf if target.is_file() else verify_folder)(target, trust, expected=expected)
     lines, code, content = [checked.describe()], int(checked.exit_code), json.loads(checked.model_dump_json(exclude={"statement"}))
-    if options.recompute or options.rescore:
+    asked = options.recompute or options.render or options.earlier or options.rescore
+    if asked or (target.is_file() and checked.outcome == "intact"):
         from evalspec.further_checks import combined
 
         found = _further(options, checked, console)
@@ -198,12 +200,18 @@ def verify(options: argparse.Namespace, console: Console) -> int:
 
 def _further(options: argparse.Namespace, checked: Verification, console: Console) -> list[Answer]:
     """Ask what is asked beyond the signature."""
-    from evalspec.further_checks import Draw, check_recomputed, check_rescored
+    from evalspec.further_checks import Draw, check_derived, check_earlier_rows, check_recomputed, check_rendered, check_rescored
 
+    if options.target.is_file():
+        return [check_derived(options.target, checked)]
     found = list(check_recomputed(options.target, checked)) if options.recompute else []
+    if options.render:
+        found.append(check_rendered(options.target, checked))
+    if options.earlier:
+        found.append(check_earlier_rows(options.target, checked, options.earlier))
     if options.rescore:
         draw = Draw(options.rescore, options.seed, options.study, options.models)
-        found.append(check_rescored(options.target, checked, draw, _settings(options), console.progress))
+        found.append(check_rescored(options.target, checked, draw, settings_of(options), console.progress))
     return found
 
 
@@ -255,7 +263,7 @@ def doctor(options: argparse.Namespace, console: Console) -> int:
     """Say what is installed, what is missing and how to get it."""
     from evalspec.doctor import describe, examine
 
-    settings = _settings(options)
+    settings = settings_of(options)
     found = examine(cache=settings.cache, key=settings.key)
     complete = all(entry.present or entry.optional for entry in found)
     console.result({"complete": complete, "examined": [entry.to_json() for entry in found]}, describe(found))
@@ -263,47 +271,6 @@ def doctor(options: argparse.Namespace, console: Console) -> int:
 
 
 VERBS = {verb.__name__: verb for verb in (init, validate, plan, lock, run, report, verify, diff, keygen, schema, doctor)}
-
-
-def _study(options: argparse.Namespace) -> Path:
-    path: Path = options.study
-    if path.is_dir():
-        raise StudyError(Diagnostic(f"{path} is a folder; a study is one YAML file", hint=f"name the file, such as {path / 'study.yaml'}"))
-    return path
-
-
-def _settings(options: argparse.Namespace) -> Settings:
-    """Return options over evalspec.toml over defaults; the environment is read here, and for a new key's passphrase, and nowhere else."""
-    from evalspec.settings import settings_for
-
-    given = {
-        name: getattr(options, name, None) for name in ("cache", "key", "trust_out", "token_budget", "devices", "threads", "executor", "ray_address")
-    }
-    pdf = False if getattr(options, "no_pdf", False) else None
-    return settings_for(getattr(options, "study", None) or Path("study.yaml"), {**given, "pdf": pdf}, os.environ)
-
-
-def _seal(options: argparse.Namespace, settings: Settings, console: Console, out: Path) -> Seal:
-    from evalspec.sealing import seal_from
-
-    chosen = replace(settings, key=None) if options.throwaway_key else settings
-    return seal_from(chosen, out, warn=lambda text: console.note(f"warning: {text}"))
-
-
-def _trust(options: argparse.Namespace) -> Trust:
-    from evalspec.settings import user_folder
-    from evalspec.signing.trust import Trust
-
-    if options.trust:
-        return Trust.from_file(options.trust)
-    if options.fingerprint is not None:
-        return Trust.in_fingerprint(options.fingerprint)
-    if not options.tofu:
-        return Trust()
-    folder = user_folder(os.environ)
-    if folder is None:
-        raise UsageError("there is no home folder to remember a key in", hint="give --trust or --fingerprint")
-    return Trust.on_first_use(folder / "known_signers.yaml")
 
 
 def _warn(told: Sequence[str], console: Console) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from evalspec.analyses.pairs import PairRow, compare_pairs
 from evalspec.artifacts.base import Artifact, JsonValue
-from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, ProtocolBenchmark, ProtocolModel
+from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, ProtocolBenchmark, ProtocolModel, system_of
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.verdict import CheckResult, Verdict
 from evalspec.errors import StoreError
@@ -180,7 +180,7 @@ def _models(first: Protocol, second: Protocol) -> Iterator[ModelChange]:
 def _model_differences(first: ProtocolModel, second: ProtocolModel) -> Iterator[str]:
     if first.precision != second.precision:
         yield "precision"
-    one, other = first.identity, second.identity
+    one, other = system_of(first.identity), system_of(second.identity)
     if isinstance(one, CheckpointIdentity) and isinstance(other, CheckpointIdentity):
         yield from (name for name in ("weights_sha256", "tokenizer_sha256") if getattr(one, name) != getattr(other, name))
     elif one != other:

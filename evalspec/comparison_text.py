@@ -67,18 +67,22 @@ def _comparisons(comparison: RunComparison) -> Iterator[str]:
     for one in comparison.comparisons:
         yield f"{one.model} on {one.row.benchmark}: {_numbers(one)}"
     if any(one.p_adjusted is not None for one in comparison.comparisons):
-        yield f"p is adjusted by Holm over these {len(comparison.comparisons)}; intervals are 95% for each comparison on its own"
+        yield f"p is adjusted by Holm over these {len(comparison.comparisons)}; intervals are 95 % for each comparison on its own"
 
 
 def _numbers(one: ModelComparison) -> str:
     row = one.row
     if one.same_answers and one.accuracy_first is not None:
-        return f"the same answers to all {row.n:,} questions ({one.accuracy_first:.1%} right)"
+        return f"the same answers to all {row.n:,} questions ({_percent(one.accuracy_first)} right)"
     if row.difference is None or one.accuracy_first is None or one.accuracy_second is None:
         return row.undefined or "not defined"
     interval = f" [{100 * row.low:+.1f}, {100 * row.high:+.1f}]" if row.low is not None and row.high is not None else ""
     p = f", p {one.p_adjusted:.3g}" if one.p_adjusted is not None else ""
-    return f"{one.accuracy_first:.1%} -> {one.accuracy_second:.1%}, {100 * row.difference:+.1f} points{interval}{p}, n {row.n:,}"
+    return f"{_percent(one.accuracy_first)} -> {_percent(one.accuracy_second)}, {100 * row.difference:+.1f} points{interval}{p}, n {row.n:,}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _checks(comparison: RunComparison) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalspec.console import Console, counted, error_content
-from evalspec.gating import describe
+from evalspec.gating import UNDEFINED
 from evalspec.pipeline import Outcome
 from evalspec.preregistration import Locked
 from evalspec.sealing import Seal
@@ -14,6 +15,8 @@ from evalspec.sealing import Seal
 if TYPE_CHECKING:
     from evalspec.artifacts.base import JsonValue
     from evalspec.artifacts.lock import LockedPlan
+    from evalspec.artifacts.schedule import GateForecast
+    from evalspec.artifacts.verdict import CheckResult, Verdict
 
 
 def conclude(outcome: Outcome, seal: Seal, console: Console) -> int:
@@ -40,6 +43,12 @@ def conclude(outcome: Outcome, seal: Seal, console: Console) -> int:
         console.note(f"everything but the PDF was written to {folder} and signed; `evalspec report {folder}` makes the rest once that is mended")
         return fault.exit_code
     return verdict.exit_code
+
+
+def describe(verdict: Verdict) -> str:
+    """Return the outcome of every check, and the verdict last, in plain lines."""
+    rows = [line for result in verdict.checks for line in _described(result)]
+    return "\n".join([*rows, f"verdict: {verdict.overall}" if verdict.overall else "verdict: none, because the study sets no thresholds"])
 
 
 def conclude_lock(locked: Locked, seal: Seal, console: Console) -> int:
@@ -79,3 +88,57 @@ def _plan(plan: LockedPlan) -> JsonValue:
         ],
         "exploratory": [*sorted(plan.unplanned)],
     }
+
+
+def _described(result: CheckResult) -> Iterator[str]:
+    reason = result.observed.undefined if result.observed is not None and result.why == UNDEFINED else None
+    yield f"{result.outcome:<13}{result.check.id} ({result.benchmark}): {result.why}{f': {reason}' if reason else ''}"
+    if result.missing:
+        yield f"{'':<13}{_with_missing(result)}"
+    if result.divisor > 1:
+        yield f"{'':<13}corrected by Holm's method for the number of checks: decided at its error rate / {result.divisor}"
+    if result.outcome != "inconclusive":
+        return
+    yield f"{'':<13}{_needed(result.forecast)}"
+    if result.advice:
+        yield f"{'':<13}{result.advice}"
+
+
+def _needed(told: GateForecast | None) -> str:
+    """Say how many questions the wanted power needs, under which truth and at which alpha: that of the last look where several are planned."""
+    if told is None or told.needed is None:
+        return _not_needed(told)
+    truth = f"a true value of {told.truth:g} ({_known(declared=told.truth_declared)})"
+    if told.discordance is not None:
+        truth += f" and {told.discordance * 100:.3g} % discordant questions ({_known(declared=told.discordance_declared)})"
+    beyond = f", more than the {told.source_size:,} of this source" if told.needed > told.source_size else ""
+    of = "" if told.subject is None else " of this subject"
+    return f"with {truth}, {told.wanted * 100:.3g} % power at {_alpha(told)} needs {told.needed:,} questions{of}{beyond}"
+
+
+def _not_needed(told: GateForecast | None) -> str:
+    reason = None if told is None else told.undefined or told.why_not
+    if reason is not None:
+        return f"the questions needed cannot be stated: {reason}"
+    if told is None or told.smallest is None:
+        return "the questions needed cannot be stated: nothing was forecast for this check"
+    n = told.n if told.last is None else told.last.n
+    passing = f"{told.wanted * 100:.3g} % power on {n:,} questions at {_alpha(told)} takes a true value of {told.smallest:.3g}"
+    return f"the study declares no true value (assume), so the questions needed cannot be stated; {passing}"
+
+
+def _alpha(told: GateForecast) -> str:
+    return f"alpha {told.alpha:.4g}" if told.last is None else f"the alpha of look {told.last.look}, the last one planned, {told.last.alpha:.4g},"
+
+
+def _with_missing(result: CheckResult) -> str:
+    counted = "1 missing answer" if result.missing == 1 else f"{result.missing:,} missing answers"
+    settled = result.settled
+    if settled is None or settled.value is None:
+        return f"{counted} bearing on it"
+    bounds = "" if settled.low is None or settled.high is None else f", interval {settled.low:.4g} to {settled.high:.4g}"
+    return f"with the {counted} counted against it: {settled.value:.4g}{bounds}"
+
+
+def _known(*, declared: bool) -> str:
+    return "declared" if declared else "assumed"

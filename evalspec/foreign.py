@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 import stat
 import zlib
 from collections.abc import Callable
@@ -58,10 +59,11 @@ def unpack(content: bytes, *, name: str, limit: int = LARGEST_FILE) -> bytes:
 def parse_json(text: str, *, constant: Callable[[str], JsonValue] | None = None) -> JsonValue:
     """Return the JSON value of `text`, as strict as the standard; raises ValueError with what is wrong, and repeats no content.
 
-    `constant` reads NaN, Infinity and -Infinity, which are refused without it.
+    `constant` reads NaN, Infinity and -Infinity, which are refused without it, as are numbers too large for a float.
     """
+    real = float if constant else _finite
     try:
-        value: JsonValue = json.loads(text, object_pairs_hook=_distinct, parse_constant=constant or _no_constant, parse_int=_whole)
+        value: JsonValue = json.loads(text, object_pairs_hook=_distinct, parse_constant=constant or _no_constant, parse_int=_whole, parse_float=real)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at character {error.pos + 1}") from error
     except RecursionError as error:
@@ -74,6 +76,17 @@ def parse_json(text: str, *, constant: Callable[[str], JsonValue] | None = None)
         except UnicodeEncodeError as error:
             raise ValueError("half of a character stands alone (a lone surrogate)") from error
     return value
+
+
+def parse_bytes(content: bytes, *, limit: int) -> JsonValue:
+    """Return the JSON value of at most `limit` bytes of UTF-8; raises ValueError as `parse_json` does."""
+    if len(content) > limit:
+        raise ValueError(f"{len(content):,} bytes of JSON; at most {limit:,} are read")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError("not UTF-8") from error
+    return parse_json(text)
 
 
 def read_object(path: Path, *, name: str) -> dict[str, JsonValue]:
@@ -103,6 +116,13 @@ def _distinct(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 
 def _no_constant(name: str) -> JsonValue:
     raise ValueError(f"{name} is not a JSON value")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large for a float")
+    return number
 
 
 def _whole(digits: str) -> int:

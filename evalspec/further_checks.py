@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evalspec.earlier_rows import compare_with_earlier
 from evalspec.materials import Where
 from evalspec.page_check import check_page
+from evalspec.pdf_alone import derive
+from evalspec.pdf_check import check_pdf
 from evalspec.protocols import ProgressSink
 from evalspec.recomputing import recompute
 from evalspec.rescoring import Bench, Wanted, rescore
@@ -44,6 +47,24 @@ def check_recomputed(folder: Path, verification: Verification) -> tuple[Answer, 
         Answer("page", page.state, page.exit_code, page.describe()),
         Answer("recomputation", found.state, found.exit_code, found.describe()),
     )
+
+
+def check_rendered(folder: Path, verification: Verification) -> Answer:
+    """Render the page again and hold the PDF against it."""
+    found = check_pdf(folder, verification)
+    return Answer("pdf", found.state, found.exit_code, found.describe())
+
+
+def check_derived(pdf: Path, verification: Verification) -> Answer:
+    """Derive the verdict of a report.pdf that came alone from what is attached to it."""
+    found = derive(pdf, verification)
+    return Answer("derivation", found.state, found.exit_code, found.describe())
+
+
+def check_earlier_rows(folder: Path, verification: Verification, earlier: Path) -> Answer:
+    """Hold the answers that are taken from an earlier run against the answers in that run's directory."""
+    found = compare_with_earlier(folder, verification, earlier)
+    return Answer("earlier", found.state, found.exit_code, found.describe())
 
 
 def check_rescored(folder: Path, verification: Verification, draw: Draw, settings: Settings, progress: ProgressSink) -> Answer:

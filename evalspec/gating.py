@@ -2,8 +2,8 @@
 
 The error that is controlled is a false pass. A bound against a limit has three outcomes: passed when the whole interval is on the right side,
 failed when the whole interval is on the wrong side, inconclusive between. A point value has two, and no error control. At a limit of 0 on a
-difference, the analysis's own test decides, adjusted for its family where the study asks for it, so that gate and report can never say different
-things.
+difference, the analysis's own test decides, adjusted for its family where the study asks for it; where any of several checks is enough, they are
+corrected for their own number instead. Nothing passes that would not with every missing answer counted against it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from evalspec.artifacts.findings import Estimate, Findings
+from evalspec.artifacts.findings import Estimate, Findings, SettledEstimate, estimate_of
 from evalspec.artifacts.schedule import GateForecast
 from evalspec.artifacts.study import AnalysisRequest
 from evalspec.artifacts.thresholds import Check, Thresholds
@@ -25,7 +25,12 @@ RULE_ALL = (
 RULE_ANY = (
     "One passed check is enough. Several chances to pass would add up, so Holm's step-down method corrects for the number of checks: bounds and "
     "tests are computed again at divided error rates, and the chance that any check passes whose claim is false is at most the largest error "
-    "rate of a single check, however the checks depend on each other."
+    "rate of a single check, however the checks depend on each other. This is the only correction: a test that its analysis adjusts for a family "
+    "is taken unadjusted here, since the checks alone can pass, and ranks of one analysis, which hold all together, count as one check."
+)
+RULE_MISSING = (
+    "Answers are missing that bear on some checks: such a check passes only if it also passes with every one of them counted worst for it, "
+    "whatever rule the study declares for its numbers."
 )
 RULE_VALUE = "A check of a value alone has no error control, so for the whole none can be stated."
 RULE_NONE = "The study sets no thresholds: nothing is passed or failed."
@@ -44,16 +49,27 @@ VALUE_WRONG = "the value is on the other side; a value alone has no error contro
 TEST_RIGHT = "the test separates the two models in the required direction"
 TEST_WRONG = "the test separates the two models in the other direction"
 TEST_OPEN = "the test does not separate the two models"
+TEST_RIGHT_ALONE = (
+    "the test separates the two models in the required direction; it is corrected for the number of checks, and not for its family as well"
+)
+ALSO_MISSING = ", also with every missing answer counted against it"
+MISSING_OPEN = "it passes on the answers given; with every missing one counted against it, it does not, because "
 CORRECTED = "it would pass as the only check, and does not after the correction for the number of checks"
 
-ONE_LOOK = "one look was assumed: deciding again on more questions is another look, and its error is not controlled"
-SINGLE_LOOK = (
-    "one look was assumed: deciding again on more questions is another look, whose error is controlled only if the study declares planned looks "
-    "or the e-value before the first one"
+ONE_LOOK = (
+    "one look was assumed: deciding again on more questions is another look, which needs alpha spending or an e-value that is declared before the "
+    "first one; there are both for differences in noninferiority only, so the error of another look at this check is not controlled"
 )
-PLANNED_LOOK = "the looks that the study plans after this one may decide; a look beyond them is not covered"
-LAST_LOOK = "this was the last look that the study plans; another one is not covered"
-ANY_LOOK = "further looks at these two models on more questions are covered by the e-value"
+SINGLE_LOOK = (
+    "one look was assumed: deciding again on more questions is another look, which needs alpha spending (looks) or an e-value (method: e_value), "
+    "declared in a noninferiority analysis before the first one"
+)
+PLANNED_LOOK = (
+    "the looks that the study plans after this one may decide, each at the part of alpha that the declared spending leaves it; a look beyond them is "
+    "not covered"
+)
+LAST_LOOK = "this was the last look of the declared alpha spending; another one is not covered, since nothing of alpha is left for it"
+ANY_LOOK = "further looks at these two models on more questions are covered by the declared e-value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,53 +96,36 @@ def gate(findings: Findings, thresholds: Thresholds | None, forecasts: Sequence[
     if thresholds is None:
         return Verdict(findings_sha256=digest, checks=(), overall=None, rule=RULE_NONE)
     requests = {finding.request.id: finding.request for finding in findings.findings}
-    results = [_check(check, benchmark, findings) for check in thresholds.checks for benchmark in _benchmarks(check, requests[check.analysis])]
+    settled = findings.settled()
+    results = [
+        _check(check, benchmark, findings, settled.get((check.id, benchmark)))
+        for check in thresholds.checks
+        for benchmark in _benchmarks(check, requests[check.analysis])
+    ]
     if thresholds.require == "any":
         results = _corrected(results)
     told = {(forecast.check, forecast.benchmark): forecast for forecast in forecasts}
     results = [_advised(result, told.get((result.check.id, result.benchmark))) for result in results]
-    rule = RULE_ANY if thresholds.require == "any" else RULE_ALL
     return Verdict(
         findings_sha256=digest,
         checks=tuple(results),
         overall=_overall_any(results) if thresholds.require == "any" else _overall([result.outcome for result in results]),
         inconclusive=thresholds.inconclusive,
-        rule=rule if all(result.error_control for result in results) else f"{rule} {RULE_VALUE}",
+        rule=" ".join(_rules(thresholds, results)),
     )
 
 
 def limit_of(check: Check) -> Limit:
     """Return the one limit that a check sets, with its direction; raises ValueError when it sets none."""
-    return Limit(check.limit, lower=check.at_least is not None or check.above is not None, strict=check.above is not None or check.below is not None)
+    return Limit(check.limit, lower=check.lower, strict=check.above is not None or check.below is not None)
 
 
-def describe(verdict: Verdict) -> str:
-    """Return the outcome of every check, and the verdict last, in plain lines."""
-    rows = [line for result in verdict.checks for line in _described(result)]
-    return "\n".join([*rows, f"verdict: {verdict.overall}" if verdict.overall else "verdict: none, because the study sets no thresholds"])
-
-
-def _described(result: CheckResult) -> Iterator[str]:
-    reason = result.observed.undefined if result.observed is not None and result.why == UNDEFINED else None
-    yield f"{result.outcome:<13}{result.check.id} ({result.benchmark}): {result.why}{f': {reason}' if reason else ''}"
-    if result.outcome != "inconclusive":
-        return
-    told = result.forecast
-    if told is not None and told.needed is not None:
-        beyond = f", more than the {told.source_size:,} of this source" if told.needed > told.source_size else ""
-        shares = (
-            ""
-            if told.discordance is None
-            else f" and {told.discordance * 100:.3g}% discordant questions ({_known(declared=told.discordance_declared)})"
-        )
-        truth = f"a true value of {told.truth:g} ({_known(declared=told.truth_declared)})"
-        yield f"{'':<13}with {truth}{shares}, {told.wanted * 100:.3g}% power needs {told.needed:,} questions{beyond}"
-    if result.advice:
-        yield f"{'':<13}{result.advice}"
-
-
-def _known(*, declared: bool) -> str:
-    return "declared" if declared else "assumed"
+def _rules(thresholds: Thresholds, results: list[CheckResult]) -> Iterator[str]:
+    yield RULE_ANY if thresholds.require == "any" else RULE_ALL
+    if any(result.missing for result in results):
+        yield RULE_MISSING
+    if not all(result.error_control for result in results):
+        yield RULE_VALUE
 
 
 def _benchmarks(check: Check, request: AnalysisRequest) -> tuple[str, ...]:
@@ -147,12 +146,24 @@ def _overall_any(results: list[CheckResult]) -> Outcome:
     return "failed" if of_checks == {"failed"} else "inconclusive"
 
 
-def _check(check: Check, benchmark: str, findings: Findings) -> CheckResult:
-    estimate = _find(check, benchmark, findings)
+def _check(check: Check, benchmark: str, findings: Findings, settled: SettledEstimate | None) -> CheckResult:
+    estimate = estimate_of(check, benchmark, findings.estimates())
     if estimate is None:
         return CheckResult(check=check, benchmark=benchmark, observed=None, outcome="inconclusive", why=NOT_COMPARED, error_control=True)
     outcome, why = _decide(estimate, check)
-    return CheckResult(check=check, benchmark=benchmark, observed=estimate, outcome=outcome, why=why, error_control=check.bound != "value")
+    result = CheckResult(check=check, benchmark=benchmark, observed=estimate, outcome=outcome, why=why, error_control=check.bound != "value")
+    return result if settled is None else _against_missing(result, settled)
+
+
+def _against_missing(result: CheckResult, settled: SettledEstimate) -> CheckResult:
+    """Leave passed what passes also with every missing answer counted against it."""
+    result = result.model_copy(update={"missing": settled.missing, "settled": settled.estimate})
+    if result.outcome != "passed":
+        return result
+    outcome, why = ("inconclusive", str(settled.undefined)) if settled.estimate is None else _decide(settled.estimate, result.check)
+    if outcome == "passed":
+        return result.model_copy(update={"why": result.why + ALSO_MISSING})
+    return result.model_copy(update={"outcome": "inconclusive", "why": MISSING_OPEN + why})
 
 
 def _corrected(results: list[CheckResult]) -> list[CheckResult]:
@@ -161,38 +172,51 @@ def _corrected(results: list[CheckResult]) -> list[CheckResult]:
     With k checks of which r pass, the s-th smallest p-value is at most its error rate / (k - s + 1) for every s up to r. That is the same as:
     at the error rates divided by k - s + 1 at least s checks pass, which bounds at those rates tell without p-values. Checks that differ in
     their error rates are compared by p-value over error rate. Of t checks whose claims are false, the first to pass wrongly does so while at
-    least t checks are left, so at its rate / t or less; over all t that sums to at most the largest of their rates.
+    least t checks are left, so at its rate / t or less; over all t that sums to at most the largest of their rates. Checks whose bounds hold all
+    together err, together, no more often than one: they count as one, which has passed when all of them have.
 
     References: Holm (1979), Scand. J. Stat. 6, 65-70.
     """
-    checks = [list(group) for _, group in groupby(results, key=lambda result: result.check.id)]
-    count = len(checks)
+    units: dict[str, list[CheckResult]] = {}
+    for result in results:
+        units.setdefault(_unit(result), []).append(result)
 
     def passing(divisor: int) -> int:
-        return sum(all(_passes_at(result, divisor) for result in check) for check in checks)
+        return sum(all(_passes_at(result, divisor) for result in unit) for unit in units.values())
 
     passed = 0
-    while passed < count and passing(count - passed) > passed:
+    while passed < len(units) and passing(len(units) - passed) > passed:
         passed += 1
-    divisor = max(1, count - passed)
+    divisor = max(1, len(units) - passed)
     return [_at(result, divisor) for result in results]
 
 
+def _unit(result: CheckResult) -> str:
+    """Name what counts as one in the correction: a check, or all checks of an analysis whose bounds hold all together."""
+    jointly = result.observed is not None and result.observed.jointly
+    return f"analysis {result.check.analysis}" if jointly else f"check {result.check.id}"
+
+
 def _at(result: CheckResult, divisor: int) -> CheckResult:
-    if result.outcome == "passed" and not _passes_at(result, divisor):
+    if _passes_at(result, divisor):
+        why = result.why if result.outcome == "passed" else TEST_RIGHT_ALONE + (ALSO_MISSING if result.missing else "")
+        return result.model_copy(update={"outcome": "passed", "why": why, "divisor": divisor})
+    if result.outcome == "passed" or _passes_at(result, 1):
         return result.model_copy(update={"outcome": "inconclusive", "why": CORRECTED, "divisor": divisor})
     return result.model_copy(update={"divisor": divisor})
 
 
 def _passes_at(result: CheckResult, divisor: int) -> bool:
-    """Return whether a check passes at its error rate divided; without bounds at that rate it does not."""
-    if divisor == 1 or result.observed is None:
-        return result.outcome == "passed"
-    bounds = next((bounds for bounds in result.observed.stricter if bounds.divisor == divisor), None)
+    """Return whether a check passes at its error rate divided, with missing answers against it too; without bounds at that rate it does not."""
+    held = (result.observed, result.settled) if result.missing else (result.observed,)
+    return all(estimate is not None and _clears(estimate, result.check, divisor) for estimate in held)
+
+
+def _clears(estimate: Estimate, check: Check, divisor: int) -> bool:
+    bounds = next((bounds for bounds in estimate.stricter if bounds.divisor == divisor), None)
     if bounds is None:
-        return False
-    stricter = result.observed.model_copy(update={"low": bounds.low, "high": bounds.high, "separated": bounds.separated})
-    return _decide(stricter, result.check)[0] == "passed"
+        return divisor == 1 and _decide(estimate, check)[0] == "passed"
+    return _decide(estimate.model_copy(update={"low": bounds.low, "high": bounds.high, "separated": bounds.separated}), check)[0] == "passed"
 
 
 def _advised(result: CheckResult, forecast: GateForecast | None) -> CheckResult:
@@ -218,19 +242,6 @@ def _advice(result: CheckResult) -> str:
     if observed is None or looks is None or looks == 1:
         return SINGLE_LOOK if result.check.metric == "difference" else ONE_LOOK
     return LAST_LOOK if observed.look == looks else PLANNED_LOOK
-
-
-def _find(check: Check, benchmark: str, findings: Findings) -> Estimate | None:
-    """Find the estimate that a check speaks of, turned round where the analysis compared the models the other way."""
-    wanted = (check.model,) if check.baseline is None else (check.model, check.baseline)
-    for estimate in findings.estimates():
-        if (estimate.analysis, estimate.metric, estimate.benchmark, estimate.subject) != (check.analysis, check.metric, benchmark, check.subject):
-            continue
-        if estimate.models == wanted:
-            return estimate
-        if estimate.models[::-1] == wanted:
-            return estimate.reversed() if estimate.unit == "difference" else estimate
-    return None
 
 
 def _decide(estimate: Estimate, check: Check) -> tuple[Outcome, str]:

@@ -15,7 +15,7 @@ from evalspec.artifacts.base import Digest, canonical_json, sha256_hex
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.thresholds import Check
-from evalspec.places import write_whole
+from evalspec.places import write_privately
 
 LOOKS = "looks.json"
 _SEEN: TypeAdapter[dict[Digest, list[Digest]]] = TypeAdapter(dict[Digest, list[Digest]])
@@ -31,8 +31,7 @@ def count_looks(cache: Path, protocol: Protocol, responses: Responses) -> int | 
     path = cache / LOOKS
     seen, gate, look = _seen(path), _gate(protocol), _look(protocol, responses)
     looks = dict.fromkeys([*seen.get(gate, []), look])
-    cache.mkdir(parents=True, exist_ok=True)
-    write_whole(path, canonical_json({**seen, gate: list(looks)}))
+    write_privately(path, canonical_json({**seen, gate: list(looks)}))
     return len(looks)
 
 

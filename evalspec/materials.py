@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalspec.artifacts.base import sha256_hex
-from evalspec.artifacts.prompts import worked_examples
-from evalspec.artifacts.protocol import CheckpointIdentity, Preamble, ProtocolBenchmark
+from evalspec.artifacts.prompts import answers_with, worked_examples
+from evalspec.artifacts.protocol import CheckpointIdentity, Preamble, ProtocolBenchmark, system_of
 from evalspec.artifacts.questions import Question, QuestionSet
-from evalspec.artifacts.study import Benchmark, HubCheckpoint, LocalCheckpoint
+from evalspec.artifacts.sources import CheckpointSource
+from evalspec.artifacts.study import Benchmark
 from evalspec.artifacts.work import Preambles
 from evalspec.errors import EvalspecError, InputError, ScoringError
 from evalspec.foreign import read_file
@@ -56,7 +57,7 @@ class Materials:
 
         Raises ScoringError where the protocol states of these files what is not so.
         """
-        identity = self._run.protocol.model(model).identity
+        identity = system_of(self._run.protocol.model(model).identity)
         if not isinstance(identity, CheckpointIdentity):
             why = "its responses were recorded elsewhere" if identity.kind == "recorded" else "it answered behind a server"
             raise InputError(f"model '{model}': {why}, so there are no weights to score")
@@ -96,11 +97,11 @@ class Materials:
         source = self._run.study.model(model).source
         if self._where.models is not None:
             yield from (self._where.models, self._where.models / model, self._where.models / Path(identity.origin).name)
-            for number, config in enumerate(self._where.models.rglob("config.json")):
+            for number, config in enumerate(self._where.models.rglob(identity.gguf or "config.json")):
                 if number == MOST_FOLDERS:
                     return
                 yield config.parent
-        elif isinstance(source, LocalCheckpoint | HubCheckpoint):
+        elif isinstance(source, CheckpointSource):
             base = self._base or Path.cwd()
             try:
                 yield find_checkpoint(source, folder=base, root=find_root(base), hub_cache=self._where.hub_cache).path
@@ -130,7 +131,7 @@ class Materials:
         known = {question.digest(): question for question in pool.questions}
         try:
             shown = [known[example.sha256] for example in preamble.examples]
-            return worked_examples(benchmark.prompt, benchmark.scoring.method, shown)
+            return worked_examples(benchmark.prompt, answers_with(benchmark.scoring), shown)
         except (KeyError, ValueError) as error:
             raise InputError(f"benchmark '{benchmark.id}': the source does not hold the worked examples that were shown") from error
 
@@ -168,7 +169,7 @@ def _check_stated(model: str, folder: Path, identity: CheckpointIdentity) -> Non
     """
     digests: Mapping[str, str] = {file.name: file.sha256 for file in identity.files}
     whole_disk = Path(folder.absolute().anchor)  # whoever verifies names the folder, and files of a hub cache are links
-    found = identify(CheckpointFolder(folder, identity.origin, whole_disk), digest=lambda path: digests.get(path.name, NO_DIGEST))
+    found = identify(CheckpointFolder(folder, identity.origin, whole_disk, identity.gguf), digest=lambda path: digests.get(path.name, NO_DIGEST))
     further = sorted(file.name for file in found.files if file.name not in digests)
     if further:
         raise InputError(

@@ -7,24 +7,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evalspec import __version__, servers, surroundings, tools
+from evalspec.alone import alone_in
 from evalspec.analyses.analyse import analyse
 from evalspec.analyses.catalogue import catalogue
 from evalspec.artifacts.lock import LOCK, LockedPlan
-from evalspec.artifacts.protocol import BatchRule, Protocol, RecordIdentity
+from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Protocol, RecordIdentity
 from evalspec.artifacts.questions import QuestionBank
+from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.schedule import Schedule
 from evalspec.artifacts.verdict import Verdict
 from evalspec.checking import SoundStudy, check
+from evalspec.earlier_runs import check_earlier, earlier_rows
 from evalspec.errors import EvalspecError, InputError, MissingLibrary, ReportError
 from evalspec.gating import gate
 from evalspec.language.compile import CompiledStudy
 from evalspec.looks import count_looks
+from evalspec.outlook import look_ahead
 from evalspec.planning.examples import draw_examples
 from evalspec.planning.protocol import build_protocol, list_questions, preamble_texts
 from evalspec.planning.sampling import draw
 from evalspec.planning.schedule import build_schedule, disclosed
 from evalspec.planning.selection import choose_all
 from evalspec.preregistration import (
+    FoundLock,
     LockChoice,
     Locked,
     StudyPlace,
@@ -36,6 +41,7 @@ from evalspec.preregistration import (
     remember,
 )
 from evalspec.protocols import Background, Progress, ProgressSink, ignore_progress
+from evalspec.scoring.calibration import SHARE, measure
 from evalspec.scoring.execute import ScoringTask, score
 from evalspec.sealing import Seal
 from evalspec.settings import Settings
@@ -58,7 +64,7 @@ class Prepared:
     """Everything that is known before scoring.
 
     `warnings` say what of recorded tables is left out, whether a secret was lost and what servers bring with them; `tables` are outside ones by
-    SHA-256.
+    SHA-256; `manifests` are those of earlier runs from which models are taken.
     """
 
     compiled: CompiledStudy
@@ -68,6 +74,7 @@ class Prepared:
     task: ScoringTask
     warnings: tuple[str, ...]
     tables: Mapping[str, bytes]
+    manifests: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +122,34 @@ def prepare(study: Path, settings: Settings, *, earlier: RunDirectory | None = N
     )
     listed = {name: list_questions(drawn, commit if name in hidden else None) for name, drawn in draws.items()}
     recorded = {name for name, model in models.items() if isinstance(model.identity, RecordIdentity)}
+    earlier_models = tuple(model.earlier for model in models.values() if model.earlier is not None)
+    check_earlier(earlier_models, protocol)
     task = ScoringTask(
         protocol=protocol,
         questions={name: tuple(entry.question for entry in entries) for name, entries in listed.items()},
-        folders={name: model.place for name, model in models.items() if name not in recorded},
+        folders={name: model.place for name, model in models.items() if isinstance(model.identity, CheckpointIdentity)},
         records={name: model.place for name, model in models.items() if name in recorded},
         preambles={entry.id: preamble_texts(entry, shown[entry.id]) for entry in compiled.study.benchmarks},
         accesses=servers.accesses(compiled.study, settings),
+        earlier=earlier_rows(earlier_models, protocol),
     )
     orders, served, journal = task.orders(), task.served_orders(), tools.journal(settings)
     outlook = replace(
-        tools.outlook(protocol, orders, models, settings),
+        look_ahead(protocol, orders, models, settings),
         served=servers.served_jobs(served, journal),
         costs=servers.costs(compiled.study, served, journal),
     )
     schedule = build_schedule(protocol, orders=orders, draws=draws.values(), outlook=outlook)
     warnings += servers.warnings(compiled.study, outlook.costs, settings)
-    return Prepared(compiled, bank, protocol, schedule, task, warnings, sound.tables)
+    manifests = tuple(dict.fromkeys(model.manifest for model in earlier_models))
+    return Prepared(compiled, bank, protocol, schedule, task, warnings, sound.tables, manifests)
+
+
+def calibrate(study: Path, settings: Settings, *, progress: ProgressSink = ignore_progress) -> Prepared:
+    """Prepare a study, score a small part of every job into the journal, and prepare it again with what that told; servers are not asked."""
+    prepared = prepare(study, settings)
+    measure(prepared.task.orders(), tools.executor(settings, prepared.schedule, share=SHARE), tools.journal(settings), progress)
+    return prepare(study, settings)
 
 
 def _resolved(sound: SoundStudy, settings: Settings) -> dict[str, tools.ResolvedModel]:
@@ -176,45 +194,59 @@ def run(
     tools.check_places(out, settings, seal_with)
     servers.refuse_too_costly(prepared.schedule.costs, prepared.compiled)
     directory.prepare()
-    for told in prepared.warnings:
-        progress(Progress("scoring", 0, 0, "answers", warning=told))
-    remember("run", StudyPlace(study, prepared.compiled.root, settings.cache), prepared.protocol)
-    executor = tools.executor(settings, prepared.schedule)
-    scored = score(prepared.task, executor, tools.journal(settings), progress)
-    earlier = directory.study_sha256()
-    if earlier not in {None, prepared.compiled.study.source_sha256}:
-        progress(Progress("scoring", 0, 0, "answers", warning=f"{out} held the run of another text of a study ({earlier}); it is replaced"))
+    with alone_in(out):
+        for told in prepared.warnings:
+            progress(Progress("scoring", 0, 0, "answers", warning=told))
+        remember("run", StudyPlace(study, prepared.compiled.root, settings.cache), prepared.protocol)
+        executor = tools.executor(settings, prepared.schedule)
+        scored = score(prepared.task, executor, tools.journal(settings), progress)
+        earlier = directory.study_sha256()
+        if earlier not in {None, prepared.compiled.study.source_sha256}:
+            progress(Progress("scoring", 0, 0, "answers", warning=f"{out} held the run of another text of a study ({earlier}); it is replaced"))
+        digest = _write(prepared, scored.responses, directory, found)
+        known = Background(models=prepared.compiled.study.models, read_questions=directory.read_questions, tables=prepared.tables)
+        findings = analyse(
+            directory.read_responses(),
+            prepared.protocol,
+            catalogue(),
+            responses_sha256=digest,
+            gate=gate,
+            background=known,
+            unplanned=plan.unplanned if plan else (),
+            progress=progress,
+        )
+        named = directory.write_findings(findings)
+        directory.write_verdict(gate(findings, prepared.protocol.thresholds, prepared.schedule.gates, findings_sha256=named))
+        attested = tools.ledger(prepared.protocol, scored.jobs, executor, started=started, command=command, study=study, seal=seal_with)
+        looks = count_looks(settings.cache, prepared.protocol, scored.responses)
+        directory.write_ledger(attested.model_copy(update={"looks": looks}))
+        return _report(out, settings, seal_with)
+
+
+def _write(prepared: Prepared, responses: Responses, directory: RunDirectory, found: FoundLock | None) -> str:
+    """Write what was asked and answered in place of an earlier run; returns the digest of the responses."""
     directory.clear()
     directory.write_study(prepared.compiled.study, prepared.compiled.text)
     directory.write_protocol(prepared.protocol)
     directory.write_schedule(disclosed(prepared.schedule, prepared.protocol))
     directory.write_questions(prepared.protocol, prepared.bank)
-    digest = directory.write_responses(scored.responses, prepared.protocol)
+    digest = directory.write_responses(responses, prepared.protocol)
     for table in prepared.tables.values():
         directory.write_table(table)
+    for manifest in prepared.manifests:
+        directory.write_manifest_of_earlier(manifest)
     if found is not None:
         directory.write(LOCK, found.content)
-    known = Background(models=prepared.compiled.study.models, read_questions=directory.read_questions, tables=prepared.tables)
-    findings = analyse(
-        directory.read_responses(),
-        prepared.protocol,
-        catalogue(),
-        responses_sha256=digest,
-        gate=gate,
-        background=known,
-        unplanned=plan.unplanned if plan else (),
-        progress=progress,
-    )
-    named = directory.write_findings(findings)
-    directory.write_verdict(gate(findings, prepared.protocol.thresholds, prepared.schedule.gates, findings_sha256=named))
-    attested = tools.ledger(prepared.protocol, scored.jobs, executor, started=started, command=command, study=study, seal=seal_with)
-    looks = count_looks(settings.cache, prepared.protocol, scored.responses)
-    directory.write_ledger(attested.model_copy(update={"looks": looks}))
-    return report(out, settings, seal_with=seal_with)
+    return digest
 
 
 def report(folder: Path, settings: Settings, *, seal_with: Seal) -> Outcome:
     """Compose, render and seal the report of a finished run from its files; without Pango everything but the PDF is made."""
+    with alone_in(folder):
+        return _report(folder, settings, seal_with)
+
+
+def _report(folder: Path, settings: Settings, seal_with: Seal) -> Outcome:
     from evalspec.reporting.compose import compose
     from evalspec.reporting.dossier import Dossier, SignerNote
     from evalspec.reporting.pdf import render

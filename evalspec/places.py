@@ -56,6 +56,20 @@ def write_whole(path: Path, content: bytes) -> None:
             partial.unlink(missing_ok=True)
 
 
+def write_privately(path: Path, content: bytes) -> None:
+    """Write a file of a cache folder as `write_whole` does; the folder is made where it is not there, and kept out of git."""
+    keep_out_of_git(path.parent)
+    write_whole(path, content)
+
+
+def keep_out_of_git(cache: Path) -> None:
+    """Make a cache folder, of which git takes no notice."""
+    cache.mkdir(parents=True, exist_ok=True)
+    ignored = cache / ".gitignore"
+    if not ignored.exists():
+        write_whole(ignored, b"*\n")
+
+
 def can_be_written(path: Path) -> bool:
     """Return whether a file or folder can be made or changed: it, or the nearest folder above it that is there, may be written to."""
     nearest = nearest_existing(path)

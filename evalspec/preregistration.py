@@ -11,7 +11,7 @@ from evalspec import surroundings
 from evalspec.artifacts.base import Artifact, JsonValue, canonical_json, sha256_hex
 from evalspec.artifacts.deviations import tells_more
 from evalspec.artifacts.lock import LOCK, Before, Lock, LockedAnalysis, LockedBenchmark, LockedModel, LockedPlan
-from evalspec.artifacts.protocol import CheckpointIdentity, Identity, Protocol, ProtocolBenchmark, RecordIdentity
+from evalspec.artifacts.protocol import EarlierIdentity, Protocol, ProtocolBenchmark, RecordIdentity, known_digest
 from evalspec.artifacts.schedule import Schedule
 from evalspec.artifacts.study import Study
 from evalspec.attempts import Attempts, attempt_at
@@ -140,7 +140,7 @@ def _lock(place: StudyPlace, plan: tuple[Study, Protocol, Schedule], replaced: F
         study_sha256=study.digest(),
         protocol_sha256=protocol.digest(),
         benchmarks=tuple(map(_benchmark, protocol.benchmarks)),
-        models=tuple(LockedModel(id=model.id, kind=model.identity.kind, sha256=_root(model.identity)) for model in protocol.models),
+        models=tuple(LockedModel(id=model.id, kind=model.identity.kind, sha256=known_digest(model.identity)) for model in protocol.models),
         analyses=tuple(
             LockedAnalysis(id=request.id, kind=request.kind, planned=request.planned, sha256=request.digest()) for request in protocol.analyses
         ),
@@ -160,7 +160,7 @@ def _before(protocol: Protocol, schedule: Schedule, cache: Path) -> Before:
     return Before(
         answers=sum(job.journalled for job in schedule.jobs),
         asked=sum(job.questions for job in schedule.jobs),
-        replayed=tuple(model.id for model in protocol.models if isinstance(model.identity, RecordIdentity)),
+        replayed=tuple(model.id for model in protocol.models if isinstance(model.identity, RecordIdentity | EarlierIdentity)),
         looks=known_looks(cache, protocol),
     )
 
@@ -188,12 +188,6 @@ def _benchmark(benchmark: ProtocolBenchmark) -> LockedBenchmark:
         questions_sha256=sha256_hex(canonical_json([question.sha256 for question in benchmark.questions])),
         prompt_sha256=sha256_hex(canonical_json([benchmark.prompt, preambles])),
     )
-
-
-def _root(identity: Identity) -> str | None:
-    if isinstance(identity, CheckpointIdentity):
-        return identity.weights_sha256
-    return identity.sha256 if isinstance(identity, RecordIdentity) else None
 
 
 def _plain(artifact: Artifact) -> dict[str, JsonValue]:

@@ -1,4 +1,4 @@
-"""Where can others plug in?  Analyses, scorers, executors, journals, signers: every plug in one place."""
+"""Where can others plug in?  Analyses, executors, journals, signers: every plug in one place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 if TYPE_CHECKING:  # every verb imports this module, and most need few of these types
     import numpy as np
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # every verb imports this module, and most need few of these 
     from evalspec.artifacts.study import Model
     from evalspec.artifacts.thresholds import Check
     from evalspec.artifacts.verdict import CheckResult
-    from evalspec.artifacts.work import EncodedQuestion, WorkerEvent, WorkOrder
+    from evalspec.artifacts.work import WorkerEvent, WorkOrder
     from evalspec.errors import Diagnostic
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
@@ -95,18 +95,31 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedLooks:
+    """Which one of several planned looks a test is, with the questions and the alpha that the last of them has."""
+
+    this: int
+    count: int
+    last_questions: int
+    last_alpha: float
+
+
+@dataclass(frozen=True, slots=True)
 class CheckTest:
     """How a check of an estimate against a limit is decided, as far as it is known before scoring.
 
     `test` is one that a `Comparison` names, or the interval whose bound must clear the limit (`wilson`, `clopper_pearson`, `jeffreys`).
-    `alpha` is the chance of a false pass where the truth lies at the limit, on its one side; `no_difference` says that passing is planned for
-    models that do not differ.
+    `alpha` is the chance of a false pass where the truth lies at the limit, on its one side, at this look where `looks` are planned; with
+    `shared_by_subjects` it is that of all subjects of the analysis together, each of which gets its part. `no_difference` says that passing is
+    planned for models that do not differ.
     """
 
     test: str
     alpha: float
     discordance: float | None = None
     no_difference: bool = False
+    looks: PlannedLooks | None = None
+    shared_by_subjects: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +171,16 @@ class Analysis(Generic[OptionsT, ResultT]):
     `predictions` are those of `metrics` that are predicted and not measured: no check may rest on one.
     `pair_metrics` are those of `metrics` whose estimates are of two models; a threshold on one of them names a baseline. Which model stands first
     matters to a difference alone: an estimate of another unit must say the same of both orders.
+    `ordered` are those of `metrics` that can only get worse for a model as its own answers turn wrong and the other models' right, and that rest on
+    the answers of the models of their estimate alone, a rank on those of all. Where answers are missing, a check of any other metric cannot pass.
     `estimates` names the analysis by its kind; `analyses.analyse` puts the study's own id, basis and planned flag in its place.
     `comparisons` says, for options, model ids and the number of benchmarks, what will be tested, so that `plan` can forecast power.
     `check_test` says, for options, a check, model ids and the number of benchmarks, how that check is decided, None where that is not known.
-    `stricter` gives options whose every error rate is divided by a number, which `require: any` asks for.
-    `least_models` is how many models a study must have for it to say anything.
+    `stricter` gives options whose every error rate is divided by a number, which `require: any` asks for; where it takes estimates one by one, it
+    must drop the correction for the family that they belong to, since the checks are corrected for their own number.
+    `gate_defaults` are options that, left open, take another value than usual where a check holds a bound of the analysis against a limit.
+    `least_models` is how many models a study must have for it to say anything; `most_models` how many it may have where an option has a value, as
+    in `{("method", "max_t"): 100}`.
     `tolerance` is relative: how far real numbers may move when they are recomputed on another machine.
     `sources` are all works that it may rest on; `sources_used` says on which of them a result does, where that depends on what was computed.
     """
@@ -176,6 +194,7 @@ class Analysis(Generic[OptionsT, ResultT]):
     tolerance: float
     template: str
     pair_metrics: tuple[str, ...] = ()
+    ordered: tuple[str, ...] = ()
     predictions: tuple[str, ...] = ()
     examine: Callable[[OptionsT, Mapping[str, bytes]], Iterable[Diagnostic]] | None = None
     plot: Callable[[ResultT, Axes], None] | None = None
@@ -183,7 +202,9 @@ class Analysis(Generic[OptionsT, ResultT]):
     comparisons: Callable[[OptionsT, Sequence[str], int], tuple[Comparison, ...]] | None = None
     check_test: Callable[[OptionsT, Check, Sequence[str], int], CheckTest | None] | None = None
     stricter: Callable[[OptionsT, int], OptionsT] | None = None
+    gate_defaults: Mapping[str, JsonValue] = field(default_factory=dict)
     least_models: int = 1
+    most_models: Mapping[tuple[str, str], int] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     sources_used: Callable[[ResultT], tuple[str, ...]] | None = None
 
@@ -193,13 +214,6 @@ AnyAnalysis = Analysis[Any, Any]
 
 Catalogue = Mapping[str, AnyAnalysis]
 """Every analysis that can be asked for, by kind."""
-
-
-class Scorer(Protocol):
-    """A model, ready to give log-probabilities: what runs."""
-
-    def logprobs(self, batch: Sequence[EncodedQuestion]) -> list[tuple[float, ...]]:
-        """Return, per question, the sum of each answer's token log-probabilities in nats."""
 
 
 class Executor(Protocol):

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evalspec import tools
 from evalspec.analyses.analyse import analyse
 from evalspec.analyses.catalogue import catalogue
 from evalspec.analyses.outside import named_tables
 from evalspec.analyses.recomputation import Divergence, Recomputation, compare
 from evalspec.artifacts.base import sha256_hex
-from evalspec.artifacts.protocol import CheckpointIdentity
+from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, system_of
 from evalspec.artifacts.questions import Question
 from evalspec.chain import Links, broken_links
 from evalspec.gating import gate
+from evalspec.outlook import check_tests
 from evalspec.planning.forecasts import forecast_gates
 from evalspec.protocols import Background
 from evalspec.row_check import row_faults
+from evalspec.signing.statement import MANIFEST
 from evalspec.signing.verification import Verification
 from evalspec.store import RESPONSES, STUDY_SOURCE, first_fault, table_name
 from evalspec.verified_run import VerifiedRun
@@ -57,12 +58,32 @@ def _recomputed(run: VerifiedRun) -> Recomputation:
         background=Background(models=run.study.models, read_questions=lambda: run.questions, tables=tables),
         unplanned=run.plan.unplanned if run.plan else (),
     )
-    forecasts = forecast_gates(protocol, tools.check_tests(protocol))
+    forecasts = forecast_gates(protocol, check_tests(protocol))
     verdict = gate(findings, protocol.thresholds, forecasts, findings_sha256=recorded[1].findings_sha256)  # the findings themselves are compared
-    return compare(recorded, (findings, verdict), catalogue())
+    compared, misstated = compare(recorded, (findings, verdict), catalogue()), tuple(_misstated(run))
+    return Recomputation("differs", misstated) if misstated and compared.state == "recomputed" else compared
+
+
+def _misstated(run: VerifiedRun) -> Iterator[Divergence]:
+    """Yield what the signed statement says of the run and its files do not: others may read the statement alone."""
+    if run.verification.statement is None:
+        return
+    stated, verdict, protocol = run.verification.statement.predicate, run.verdict(), run.protocol
+    for place, said, found in (
+        ("decision/result", stated.decision.result, verdict.overall or "none"),
+        ("decision/rule", stated.decision.rule, verdict.rule),
+        ("dataset", [(entry.name, entry.sha256, entry.n) for entry in stated.dataset], _datasets(protocol)),
+        ("models", [(entry.id, entry.kind) for entry in stated.models], [(model.id, model.identity.kind) for model in protocol.models]),
+    ):
+        if said != found:
+            yield Divergence(MANIFEST, f"/predicate/{place}", str(said), str(found))
+
+
+def _datasets(protocol: Protocol) -> list[tuple[str, str, int]]:
+    return [(entry.id, entry.source_sha256, len(entry.questions)) for entry in protocol.benchmarks]
 
 
 def _keyed(run: VerifiedRun) -> dict[str, Sequence[Question]]:
     """Return the questions whose keys are known from the run itself, by benchmark; none where no model was scored from weights."""
-    scored = any(isinstance(model.identity, CheckpointIdentity) for model in run.protocol.models)
+    scored = any(isinstance(system_of(model.identity), CheckpointIdentity) for model in run.protocol.models)
     return {entry.benchmark: entry.questions for entry in run.questions.sets} if scored else {}

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.analyses.recomputation import MOST_SHOWN, Divergence
-from evalspec.artifacts.protocol import Protocol
+from evalspec.artifacts.protocol import Protocol, system_of
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.schedule import Device
 from evalspec.artifacts.tolerance import tolerance_of
@@ -132,7 +132,7 @@ class _Rescorer:
             return Rescoring(self.wanted, divergences=(Divergence(FILE, "/protocol_sha256", responses.protocol_sha256, protocol.digest()),))
         asked = self._questions(materials)
         faults = list(row_faults(responses, protocol, {name: known.questions for name, known in asked.items()}))
-        drawn, compared = self._draw(asked), list[Compared]()
+        drawn, compared = self._draw(self._compared(asked)), list[Compared]()
         places = self._weights(materials, faults) if drawn else {}
         for model, again in self._scored(places, drawn, asked).items():
             for benchmark, indices in drawn.items():
@@ -163,6 +163,14 @@ class _Rescorer:
             except InputError as error:
                 self._note(error)
         return asked
+
+    def _compared(self, asked: Mapping[str, Asked]) -> dict[str, Asked]:
+        """Return the benchmarks whose answers have log-probabilities that can be compared."""
+        written = [name for name in asked if self.run.protocol.benchmark(name).scoring.method == "sampled"]
+        for name in written:
+            told = "its answers are texts, of which another device may write others; choices were read again off the recorded texts instead"
+            self.left_out.append(f"benchmark '{name}': {told}")
+        return {name: known for name, known in asked.items() if name not in written}
 
     def _draw(self, asked: Mapping[str, Asked]) -> dict[str, list[int]]:
         """Draw questions from all benchmarks whose texts are known, by their places."""
@@ -210,7 +218,8 @@ def _reduced(protocol: Protocol, models: Container[str], drawn: Mapping[str, Seq
         for entry in protocol.benchmarks
         if entry.id in drawn
     )
-    return protocol.model_copy(update={"models": tuple(one for one in protocol.models if one.id in models), "benchmarks": benchmarks})
+    scored = tuple(one.model_copy(update={"identity": system_of(one.identity)}) for one in protocol.models if one.id in models)
+    return protocol.model_copy(update={"models": scored, "benchmarks": benchmarks})
 
 
 def _one_sided(compared: Sequence[Compared]) -> Iterator[Divergence]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from evalspec.artifacts.base import Artifact, sha256_hex
 from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.lock import LOCK
-from evalspec.artifacts.protocol import Protocol
+from evalspec.artifacts.protocol import Protocol, earlier_manifest
 from evalspec.artifacts.questions import QuestionBank
 from evalspec.artifacts.report import Ledger
 from evalspec.artifacts.responses import Responses
@@ -23,8 +23,9 @@ from evalspec.artifacts.schedule import Schedule
 from evalspec.artifacts.study import Study
 from evalspec.artifacts.verdict import Verdict
 from evalspec.errors import Diagnostic, EvalspecError, StoreError
+from evalspec.tables.disclosure import withheld
 from evalspec.tables.questions import questions_from_parquet, questions_to_parquet
-from evalspec.tables.responses import responses_from_parquet, responses_to_parquet, withheld
+from evalspec.tables.responses import responses_from_parquet, responses_to_parquet
 
 STUDY_SOURCE = "study.yaml"
 STUDY = "study.json"
@@ -48,6 +49,7 @@ PARTIAL = ".partial-"
 """Files under this prefix are unfinished writes of a run that was stopped."""
 
 _TABLE = re.compile(r"table-[0-9a-f]{64}\.csv")
+_EARLIER = re.compile(r"earlier-[0-9a-f]{64}\.dsse\.json")
 
 ArtifactT = TypeVar("ArtifactT", bound=Artifact)
 ReadT = TypeVar("ReadT")
@@ -178,6 +180,10 @@ class RunDirectory:
         """Write an outside table as it was read, under a name that holds its digest, so that others can compute again what rests on it."""
         return self.write(table_name(sha256_hex(content)), content)
 
+    def write_manifest_of_earlier(self, content: bytes) -> str:
+        """Write the manifest of an earlier run from which a model is taken, under a name that holds its digest."""
+        return self.write(earlier_manifest(sha256_hex(content)), content)
+
     def write_findings(self, findings: Findings) -> str:
         """Write findings.json."""
         return self.write(FINDINGS, findings.to_json())
@@ -230,6 +236,11 @@ def table_name(sha256: str) -> str:
     return f"table-{sha256}.csv"
 
 
+def _is_kept(name: str) -> bool:
+    """Return whether a file is named after its digest: an outside table, or the manifest of an earlier run."""
+    return _TABLE.fullmatch(name) is not None or _EARLIER.fullmatch(name) is not None
+
+
 def first_fault(error: Exception) -> str:
     """Return in one line what was wrong with the content of a file, at the first place that does not fit."""
     if isinstance(error, ValidationError):
@@ -241,7 +252,7 @@ def first_fault(error: Exception) -> str:
 
 
 def _is_ours(name: str) -> bool:
-    return name in NAMES or _TABLE.fullmatch(name) is not None
+    return name in NAMES or _is_kept(name)
 
 
 def _check_ours(path: Path, present: list[str]) -> None:

@@ -57,6 +57,7 @@ def check_analysis(
     estimates = analysis.estimates(result)
     assert bool(estimates) == bool(analysis.metrics), "an analysis gives estimates of the metrics that it names, and none when it names none"
     assert set(analysis.pair_metrics) <= set(analysis.metrics), "the pair metrics are among the metrics"
+    assert set(analysis.ordered) <= set(analysis.metrics), "the ordered metrics are among the metrics"
     for estimate in estimates:
         _check_estimate(estimate, analysis)
     shuffled = analysis.estimates(analysis.compute(_reordered(given), parsed, _context(analysis, tables)))

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from evalspec import __version__, surroundings
-from evalspec.analyses.catalogue import catalogue
 from evalspec.artifacts.base import canonical_json
-from evalspec.artifacts.protocol import CheckpointIdentity, Identity, Protocol, RecordIdentity
+from evalspec.artifacts.protocol import CheckpointIdentity, EarlierIdentity, Protocol, RecordIdentity, known_digest
 from evalspec.artifacts.questions import Question, QuestionBank
 from evalspec.artifacts.report import Ledger, LedgerEntry
 from evalspec.artifacts.schedule import Device, MemoryNeed, Schedule
-from evalspec.artifacts.study import HubCheckpoint, LocalCheckpoint, Model, Study
+from evalspec.artifacts.sources import CheckpointSource
+from evalspec.artifacts.study import Model, Study
 from evalspec.artifacts.verdict import Verdict
-from evalspec.artifacts.work import WorkOrder, jobs_of
+from evalspec.earlier_runs import EarlierModel, read_earlier
 from evalspec.edition import edition_of
 from evalspec.errors import Diagnostic, InputError, MissingLibrary, StoreError, how_to_install
 from evalspec.language.compile import CompiledStudy
-from evalspec.places import can_be_written, nearest_existing, write_whole
+from evalspec.places import can_be_written, keep_out_of_git, nearest_existing, write_privately
 from evalspec.planning.checkpoints import find_checkpoint, identify
 from evalspec.planning.digests import RememberedDigests
 from evalspec.planning.memory import memory_need
 from evalspec.planning.protocol import Commit
-from evalspec.planning.schedule import Outlook, devices_with_room
+from evalspec.planning.schedule import devices_with_room
 from evalspec.planning.speeds import Speeds
-from evalspec.protocols import CheckTest, Comparison, Executor
-from evalspec.scoring.checkpoint import plan_tokens
+from evalspec.protocols import Executor
+from evalspec.scoring.batching import GENERATED_PER_READ
 from evalspec.scoring.executors.devices import local_devices
 from evalspec.scoring.executors.local import LocalExecutor
 from evalspec.scoring.journal import FileJournal
 from evalspec.scoring.queue import Estimates
 from evalspec.scoring.records import Record, check_records, left_out, read_records
-from evalspec.scoring.speeds import expected_pace, read_speeds
 from evalspec.sealing import Seal
 from evalspec.secret_files import obtain_secret
 from evalspec.settings import Settings
@@ -49,12 +48,13 @@ SECRET = "commitments.secret"  # noqa: S105 - the name of a file, not a secret
 
 @dataclass(frozen=True, slots=True)
 class ResolvedModel:
-    """A model of the study, what it is and where it lies; what it needs to be scored, or the record of its responses."""
+    """A model of the study, what it is and where it lies; what it needs to be scored, or the record or the earlier run of its responses."""
 
-    identity: CheckpointIdentity | RecordIdentity
+    identity: CheckpointIdentity | RecordIdentity | EarlierIdentity
     place: Path
     need: MemoryNeed | None
     record: Record | None = None
+    earlier: EarlierModel | None = None
 
 
 def journal(settings: Settings) -> FileJournal:
@@ -71,10 +71,11 @@ def devices(settings: Settings) -> tuple[Device, ...]:
     return local_devices(settings.devices, settings.threads)
 
 
-def executor(settings: Settings, schedule: Schedule) -> Executor:
-    """Return where scoring runs, on the devices of a schedule and steered by what it expects."""
+def executor(settings: Settings, schedule: Schedule, *, share: float | None = None) -> Executor:
+    """Return where scoring runs, on the devices of a schedule and steered by what it expects; with `share`, so much of every job and no more."""
     estimates = Estimates(
         seconds={job.id: job.seconds for job in schedule.jobs if job.seconds},
+        share=share,
         loading={need.model: Speeds().load_seconds(need) for need in schedule.memory},
         room={
             need.model: frozenset(device.id for device in roomy) for need in schedule.memory if (roomy := devices_with_room(need, schedule.devices))
@@ -117,7 +118,7 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
     faults: list[Diagnostic] = []
     for model in compiled.study.models:
         try:
-            if isinstance(model.source, LocalCheckpoint | HubCheckpoint):
+            if isinstance(model.source, CheckpointSource):
                 models[model.id] = _resolve(model, model.source, compiled, settings, digests)
         except InputError as error:
             faults += error.diagnostics
@@ -126,10 +127,15 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
             models[record.model] = ResolvedModel(record.identity, record.path, None, record)
     except InputError as error:
         faults += error.diagnostics
+    try:
+        for earlier in read_earlier(compiled.study, folder=compiled.folder, root=compiled.root):
+            models[earlier.model] = ResolvedModel(earlier.identity, earlier.run.folder, None, earlier=earlier)
+    except InputError as error:
+        faults += error.diagnostics
     if faults:
         raise InputError(faults)
     if digests.known != before and can_be_written(remembered):  # a plan needs no more than to read
-        _write_privately(remembered, digests.to_json())
+        write_privately(remembered, digests.to_json())
     return {model.id: models[model.id] for model in compiled.study.models if model.id in models}
 
 
@@ -142,7 +148,7 @@ def check_recorded(models: Mapping[str, ResolvedModel], bank: QuestionBank) -> t
 
 def committer(settings: Settings) -> Commit:
     """Return the function that commits to hidden questions, salted by a secret that stays in the cache folder; `lost_secret` tells of a new one."""
-    _keep_out_of_git(settings.cache)
+    keep_out_of_git(settings.cache)
     secret = obtain_secret(settings.cache / SECRET, elsewhere="name another folder with --cache")
 
     def commit_to(benchmark: str, question: Question) -> str:
@@ -164,47 +170,6 @@ def lost_secret(settings: Settings, earlier: RunDirectory | None = None) -> tupl
     if earlier is None or not earlier.commits():
         return (told,)
     return (told, f"{earlier.path} holds a report whose hidden questions were committed to under a secret that is gone; it is replaced")
-
-
-def outlook(protocol: Protocol, orders: Sequence[WorkOrder], models: Mapping[str, ResolvedModel], settings: Settings) -> Outlook:
-    """Return what is known before the run: devices, memory, tokens, what the journal has, earlier speeds, declared comparisons."""
-    found = devices(settings if orders else replace(settings, devices=("cpu",), executor="local"))
-    recorded = journal(settings)
-    seen = read_speeds(recorded.folder)
-    paces = {
-        (order.model, device.id): pace.tokens_per_second
-        for order in orders
-        for device in found
-        if (pace := expected_pace(seen, order, device.name or device.kind)) is not None and pace.measured
-    }
-    return Outlook(
-        devices=found,
-        memory=tuple(model.need for model in models.values() if model.need is not None),
-        tokens=_tokens(orders),
-        journalled={job.id: recorded.read(job.id).answered for job in jobs_of(orders)},
-        speeds=Speeds(paces),
-        comparisons=_comparisons(protocol),
-        check_tests=check_tests(protocol),
-    )
-
-
-def check_tests(protocol: Protocol) -> dict[str, CheckTest | None]:
-    """Return how each check is decided, by its id: at its own error rate, or under `require: any` at the smallest that Holm may ask for."""
-    if protocol.thresholds is None:
-        return {}
-    known, models = catalogue(), tuple(model.id for model in protocol.models)
-    requests = {request.id: request for request in protocol.analyses}
-    divisor = len(protocol.thresholds.checks) if protocol.thresholds.require == "any" else 1
-    found: dict[str, CheckTest | None] = {}
-    for check in protocol.thresholds.checks:
-        request = requests[check.analysis]
-        analysis = known[request.kind]
-        options = analysis.options.model_validate_json(canonical_json(request.options))
-        if divisor > 1 and analysis.stricter is not None:
-            options = analysis.stricter(options, divisor)
-        decide = analysis.check_test
-        found[check.id] = None if decide is None else decide(options, check, models, len(request.benchmarks))
-    return found
 
 
 def ledger(protocol: Protocol, jobs: tuple[LedgerEntry, ...], executor: Executor, *, started: str, command: str, study: Path, seal: Seal) -> Ledger:
@@ -236,61 +201,15 @@ def claim(study: Study, protocol: Protocol, verdict: Verdict, record: Ledger) ->
         study=Sha256(sha256=study.source_sha256),
         protocol=Sha256(sha256=protocol.digest()),
         dataset=tuple(Dataset(name=entry.id, sha256=entry.source_sha256, n=len(entry.questions)) for entry in protocol.benchmarks),
-        models=tuple(SignedModel(id=model.id, kind=model.identity.kind, sha256=_digest_of(model.identity)) for model in protocol.models),
+        models=tuple(SignedModel(id=model.id, kind=model.identity.kind, sha256=known_digest(model.identity)) for model in protocol.models),
         decision=Decision(result=verdict.overall or "none", rule=verdict.rule),
     )
 
 
-def _resolve(
-    model: Model, source: LocalCheckpoint | HubCheckpoint, compiled: CompiledStudy, settings: Settings, digests: RememberedDigests
-) -> ResolvedModel:
+def _resolve(model: Model, source: CheckpointSource, compiled: CompiledStudy, settings: Settings, digests: RememberedDigests) -> ResolvedModel:
     checkpoint = find_checkpoint(source, folder=compiled.folder, root=compiled.root, hub_cache=settings.hub_cache)
     identity = identify(checkpoint, digest=digests)  # first of all: it refuses files that lie elsewhere before they are read
-    need = memory_need(checkpoint, model=model.id, precision=model.precision, token_budget=settings.token_budget)
+    writes = any(benchmark.scoring.method == "sampled" for benchmark in compiled.study.benchmarks)
+    cached, budget = GENERATED_PER_READ * settings.token_budget if writes else 0, settings.token_budget
+    need = memory_need(checkpoint, model=model.id, precision=model.precision, token_budget=budget, cached_tokens=cached)
     return ResolvedModel(identity, checkpoint.path, need)
-
-
-def _tokens(orders: Sequence[WorkOrder]) -> dict[str, int]:
-    """Count the tokens of each job; none where no tokenizer library is installed."""
-    counts: dict[str, int] = {}
-    for order in orders:
-        for work in order.works:
-            try:
-                encoded = plan_tokens(Path(order.folder), work, model=order.model)
-            except (MissingLibrary, InputError):
-                continue
-            lengths = iter([sum(map(len, question.rows)) for question in encoded.questions])
-            for shard in order.shards(work):
-                counts[order.key(work, shard).digest()] = sum(next(lengths) for _ in shard)
-    return counts
-
-
-def _comparisons(protocol: Protocol) -> dict[str, tuple[Comparison, ...]]:
-    known, models = catalogue(), tuple(model.id for model in protocol.models)
-    found = {}
-    for request in protocol.analyses:
-        analysis = known[request.kind]
-        if analysis.comparisons is not None:
-            options = analysis.options.model_validate_json(canonical_json(request.options))
-            found[request.id] = analysis.comparisons(options, models, len(request.benchmarks))
-    return found
-
-
-def _digest_of(identity: Identity) -> str | None:
-    """Return the digest of a model's weights or of its recorded responses; None for one behind a server, whose weights nobody outside knows."""
-    if isinstance(identity, CheckpointIdentity):
-        return identity.weights_sha256
-    return identity.sha256 if isinstance(identity, RecordIdentity) else None
-
-
-def _write_privately(path: Path, content: bytes) -> None:
-    """Write a file of the cache folder whole and for its owner alone."""
-    _keep_out_of_git(path.parent)
-    write_whole(path, content)
-
-
-def _keep_out_of_git(cache: Path) -> None:
-    cache.mkdir(parents=True, exist_ok=True)
-    ignored = cache / ".gitignore"
-    if not ignored.exists():
-        write_whole(ignored, b"*\n")

@@ -18,6 +18,11 @@ def test_a_first_attempt_knows_of_none(tmp_path: Path) -> None:
     assert Attempts(tmp_path / "cache").earlier(attempt()) == Earlier()
 
 
+def test_the_record_is_kept_out_of_git(tmp_path: Path) -> None:
+    Attempts(tmp_path / "cache").remember(attempt())
+    assert (tmp_path / "cache" / ".gitignore").read_text() == "*\n"
+
+
 def test_different_protocols_and_seeds_are_counted_once_each(tmp_path: Path) -> None:
     record = Attempts(tmp_path / "cache")
     for one in (attempt(), attempt(), attempt(protocol=C, seed=7), attempt("lock", protocol=C, seed=7)):

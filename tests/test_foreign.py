@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evalspec.errors import InputError
-from evalspec.foreign import DEEPEST, LONGEST_NUMBER, parse_json, read_file, read_object, unpack
+from evalspec.foreign import DEEPEST, LONGEST_NUMBER, parse_bytes, parse_json, read_file, read_object, unpack
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
@@ -71,11 +71,19 @@ def test_what_is_no_whole_gzip_file_is_refused_without_a_byte_of_it(content: byt
         ('{"a":' * (DEEPEST + 1) + "1" + "}" * (DEEPEST + 1), "nested too deeply"),
         ("1" * (LONGEST_NUMBER + 1), f"a whole number has {LONGEST_NUMBER + 1} digits"),
         ("1" * 5000, "a whole number has 5,000 digits"),
+        ("[1e999]", "too large for a float"),
     ],
 )
 def test_json_beyond_the_standard_or_the_limits_is_refused(text: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         parse_json(text)
+
+
+def test_bytes_of_json_are_read_within_a_limit_and_as_utf_8_alone() -> None:
+    assert parse_bytes(b'{"a": [1, 2.5, null, true, "x"]}', limit=100) == {"a": [1, 2.5, None, True, "x"]}
+    for content, told in ((b"[1, 2]", "6 bytes of JSON; at most 4"), (b"\xff", "not UTF-8")):
+        with pytest.raises(ValueError, match=told):
+            parse_bytes(content, limit=4)
 
 
 def test_json_up_to_the_limits_is_read() -> None:

@@ -3,15 +3,16 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from evalspec.artifacts.findings import Estimate, Finding, Findings, StricterBounds
-from evalspec.artifacts.schedule import GateForecast
+from evalspec.artifacts.schedule import GateForecast, LastLook
 from evalspec.artifacts.study import AnalysisRequest
 from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.artifacts.verdict import Verdict
+from evalspec.conclusion import describe
 from evalspec.gating import (
     ANY_LOOK,
     CORRECTED,
@@ -27,7 +28,6 @@ from evalspec.gating import (
     SINGLE_LOOK,
     TEST_OPEN,
     UNDEFINED,
-    describe,
     gate,
 )
 from evalspec.statistics.designs import MeanMethod
@@ -170,6 +170,7 @@ def test_holm_s_steps_ease_the_correction_once_others_have_passed() -> None:
     assert [result.outcome for result in verdict.checks] == ["passed", "passed", "passed"]
 
 
+@settings(deadline=None)  # a busy machine
 @given(st.lists(st.floats(1e-4, 1.0), min_size=1, max_size=6))
 def test_the_steps_are_those_of_holm_s_p_values(p_values: list[float]) -> None:
     # A check passes at alpha / d exactly where its p-value is at most that; alpha is 0.05 here.
@@ -205,11 +206,13 @@ def test_a_one_sided_bound_passes_or_stays_open_and_fails_only_with_its_opposite
 
 
 def test_an_undecided_check_says_what_it_needs_and_what_another_look_costs() -> None:
-    forecast = GateForecast(check="acc", benchmark="b", n=100, source_size=300, limit=0.65, truth=0.7, truth_declared=True, needed=654, power=0.2)
+    forecast = GateForecast(
+        check="acc", benchmark="b", n=100, source_size=300, limit=0.65, truth=0.7, truth_declared=True, alpha=0.025, needed=654, power=0.2
+    )
     verdict = verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7)
     assert verdict.checks[0].forecast == forecast
     assert verdict.checks[0].advice == ONE_LOOK
-    assert "with a true value of 0.7 (declared), 80% power needs 654 questions, more than the 300 of this source" in describe(verdict)
+    assert "with a true value of 0.7 (declared), 80 % power at alpha 0.025 needs 654 questions, more than the 300 of this source" in describe(verdict)
     looked = [
         ({}, SINGLE_LOOK),
         ({"look": 1, "looks": 1}, SINGLE_LOOK),
@@ -223,6 +226,34 @@ def test_an_undecided_check_says_what_it_needs_and_what_another_look_costs() -> 
     assert verdict_of(estimate(0.7, 0.65, 0.75), limit=0.6).checks[0].advice is None
 
 
+def test_every_undecided_check_says_that_another_look_needs_alpha_spending_or_an_e_value() -> None:
+    for advice in (ONE_LOOK, SINGLE_LOOK):
+        assert "another look, which needs alpha spending" in advice
+        assert "e-value" in advice
+    assert "declared spending" in PLANNED_LOOK
+    assert "declared alpha spending" in LAST_LOOK
+    assert "declared e-value" in ANY_LOOK
+    console = describe(verdict_of(estimate(0.7, 0.65, 0.75), limit=0.7))
+    assert ONE_LOOK in console
+    assert "the questions needed cannot be stated: nothing was forecast for this check" in console
+
+
+def test_with_planned_looks_the_questions_are_those_of_the_last_look_at_its_alpha() -> None:
+    last = LastLook(look=3, n=900, alpha=0.0245, power=0.7)
+    forecast = GateForecast(
+        check="acc", benchmark="b", n=300, source_size=2000, limit=0.7, alpha=0.001, truth=0.0, discordance=0.2, power=0.0, needed=1100, last=last
+    )
+    told = describe(verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7))
+    assert "80 % power at the alpha of look 3, the last one planned, 0.0245, needs 1,100 questions" in told
+
+
+def test_without_a_declared_truth_an_undecided_check_says_which_true_value_would_pass() -> None:
+    forecast = GateForecast(check="acc", benchmark="b", n=300, source_size=2000, limit=0.7, alpha=0.025, smallest=0.764)
+    told = describe(verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7))
+    assert "the study declares no true value (assume), so the questions needed cannot be stated" in told
+    assert "80 % power on 300 questions at alpha 0.025 takes a true value of 0.764" in told
+
+
 def test_a_forecast_for_right_and_wrong_answers_says_nothing_about_fractional_scores() -> None:
     forecast = GateForecast(check="acc", benchmark="b", n=100, source_size=300, limit=0.7, truth=0.8, needed=654, power=0.2, smallest=0.85)
     told = verdict_of(estimate(0.7, 0.65, 0.75, method="t"), forecasts=(forecast,), limit=0.7).checks[0].forecast
@@ -233,10 +264,10 @@ def test_a_forecast_for_right_and_wrong_answers_says_nothing_about_fractional_sc
 
 
 def test_assumed_values_and_the_reason_of_an_undefined_estimate_are_told_on_the_console() -> None:
-    forecast = GateForecast(check="acc", benchmark="b", n=9, source_size=300, limit=0.7, truth=0.0, needed=654, discordance=0.2)
+    forecast = GateForecast(check="acc", benchmark="b", n=9, source_size=300, limit=0.7, truth=0.0, alpha=0.025, needed=654, discordance=0.2)
     told = describe(verdict_of(estimate(None, None, None), forecasts=(forecast,), limit=0.7))
     assert "the estimate is undefined: no scores" in told
-    assert "with a true value of 0 (assumed) and 20% discordant questions (assumed), 80% power needs 654 questions" in told
+    assert "with a true value of 0 (assumed) and 20 % discordant questions (assumed), 80 % power at alpha 0.025 needs 654 questions" in told
 
 
 def test_a_value_alone_takes_the_error_control_from_the_whole() -> None:

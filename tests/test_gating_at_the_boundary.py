@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 
 from evalspec.analyses.analyse import analyse
 from evalspec.analyses.catalogue import built_in
 from evalspec.artifacts.base import JsonValue
 from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
-from evalspec.artifacts.responses import BenchmarkResponses, Origin, Responses
+from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses
 from evalspec.artifacts.samples import SampleAll
 from evalspec.artifacts.study import AnalysisRequest, LetterScoring
 from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.gating import gate
+from evalspec.statistics.proportions import clopper_pearson
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ def protocol(models: tuple[str, ...], analyses: dict[str, dict[str, JsonValue]],
         source_size=QUESTIONS,
         sample=SampleAll(),
         questions=tuple(DrawnQuestion(id=f"q{index}", sha256="0" * 64) for index in range(QUESTIONS)),
-        missing="wrong",
+        missing="complete_case",
         scoring=LetterScoring(method="letter"),
         prompt="{question}",
         disclosure="full",
@@ -55,6 +56,7 @@ def protocol(models: tuple[str, ...], analyses: dict[str, dict[str, JsonValue]],
 
 
 def responses(models: tuple[str, ...], scores: np.ndarray) -> Responses:
+    gone = np.isnan(scores.astype(np.float64))[:, :, None]
     benchmark = BenchmarkResponses(
         benchmark="x",
         models=models,
@@ -62,10 +64,10 @@ def responses(models: tuple[str, ...], scores: np.ndarray) -> Responses:
         subjects=(None,) * QUESTIONS,
         weights=np.ones(QUESTIONS),
         scores=scores.astype(np.float64)[:, :, None],
-        reasons=np.zeros((*scores.shape, 1), dtype=np.int8),
+        reasons=np.where(gone, Reason.UNDETERMINED, Reason.NONE).astype(np.int8),
         choices=np.full((*scores.shape, 1), -1, dtype=np.int16),
         logprobs=None,
-        missing="wrong",
+        missing="complete_case",
     )
     origins = tuple(Origin(model=model, benchmark="x", route="recorded", precision="as_shipped") for model in models)
     return Responses(benchmarks=(benchmark,), origins=origins, protocol_sha256="0" * 64)
@@ -123,3 +125,54 @@ def test_any_of_four_candidates_passes_wrongly_at_most_as_often_as_one() -> None
 
 def test_requiring_all_needs_no_correction() -> None:
     assert false_passes(release(3, 0.05), candidates(3, 0.05)) <= most(ALPHA)
+
+
+def hidden(draws: np.ndarray, *, share: float = 0.4) -> np.ndarray:
+    """Lose a share of the wrong answers of every candidate, and of none of the baseline, which is the first of several models."""
+    lost = (np.random.default_rng(13).random(draws.shape) < share) & ~draws
+    if draws.shape[1] > 1:
+        lost[:, 0] = False
+    return np.where(lost, np.nan, draws.astype(np.float64))
+
+
+def floored(floor: float) -> Protocol:
+    check = Check(id="floor", analysis="accuracy", metric="accuracy", model="m", at_least=floor)
+    return protocol(("m",), {"accuracy": {"kind": "intervals", "method": "clopper_pearson", "level": 1 - 2 * ALPHA}}, Thresholds(checks=(check,)))
+
+
+def test_wrong_answers_that_get_lost_clear_no_floor() -> None:
+    draws = np.random.default_rng(14).random((RUNS, 1, QUESTIONS)) < 0.7
+    lossy = hidden(draws)
+    assert false_passes(floored(0.7), lossy) <= most(ALPHA)
+    answered = [scores[~np.isnan(scores)] for scores in lossy[:, 0]]
+    left_out = sum(clopper_pearson(int(scores.sum()), scores.size, level=1 - 2 * ALPHA).low >= 0.7 for scores in answered)
+    assert left_out > most(ALPHA)  # what counting them against the check is there for
+
+
+def gains(count: int, *, require: str) -> Protocol:
+    names = tuple(f"candidate-{index}" for index in range(count))
+    analyses: dict[str, dict[str, JsonValue]] = {"gain": {"kind": "mcnemar", "family": "vs_baseline", "baseline": "baseline", "alpha": 2 * ALPHA}}
+    checks = tuple(Check(id=name, analysis="gain", metric="difference", model=name, baseline="baseline", above=0.0) for name in names)
+    return protocol(("baseline", *names), analyses, Thresholds(require=require, checks=checks))
+
+
+@pytest.mark.parametrize("require", ["any", "all"])
+@pytest.mark.parametrize("lost", [False, True])
+def test_candidates_that_gain_nothing_pass_wrongly_at_most_as_often_as_declared(require: str, lost: bool) -> None:
+    draws = candidates(2, 0.0)
+    assert false_passes(gains(2, require=require), hidden(draws) if lost else draws) <= most(ALPHA)
+
+
+def test_checks_of_one_family_are_corrected_once() -> None:
+    # One candidate has truly gained: at the rate for three checks it passes more often than if its family corrected on top.
+    draws = np.concatenate([candidates(2, 0.0), candidates(1, -0.12)[:, 1:]], axis=1)
+    once = false_passes(gains(3, require="any"), draws)
+    # Three candidates at a third of the rate, of which the family's own correction takes another third.
+    twice = sum(passes_twice(scores) for scores in draws)
+    assert once > twice
+
+
+def passes_twice(scores: np.ndarray) -> bool:
+    ahead, behind = ((scores[1:] & ~scores[0]).sum(axis=1), (scores[0] & ~scores[1:]).sum(axis=1))
+    p_values = [binomtest(int(won), int(won + gone)).pvalue for won, gone in zip(ahead, behind, strict=True) if won > gone]
+    return min(p_values, default=1.0) <= 2 * ALPHA / 9

@@ -16,7 +16,8 @@ from evalspec.artifacts.report import Ledger
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.samples import SampleAll
 from evalspec.artifacts.schedule import Schedule
-from evalspec.artifacts.study import AnalysisRequest, Benchmark, Disclosure, LetterScoring, Model, QuestionFile, RecordedResponses, Study
+from evalspec.artifacts.sources import QuestionFile, RecordedResponses
+from evalspec.artifacts.study import AnalysisRequest, Benchmark, Disclosure, LetterScoring, Model, Study
 from evalspec.artifacts.verdict import Verdict
 from evalspec.errors import StoreError
 from evalspec.store import NAMES, RunDirectory

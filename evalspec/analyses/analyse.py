@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from pydantic import BaseModel
 
-from evalspec.artifacts.findings import Estimate, Finding, Findings, ModelSummary, StricterBounds
+from evalspec.analyses.worst_cases import Examined, settled_estimates
+from evalspec.artifacts.findings import Estimate, Finding, Findings, ModelSummary, StricterBounds, TextSummary
 from evalspec.artifacts.protocol import Protocol
-from evalspec.artifacts.responses import Reason, Responses
+from evalspec.artifacts.responses import GeneratedFacts, Reason, Responses
 from evalspec.artifacts.study import AnalysisRequest
-from evalspec.artifacts.thresholds import Check, Thresholds
+from evalspec.artifacts.thresholds import Thresholds
 from evalspec.artifacts.verdict import CheckResult, Verdict
 from evalspec.errors import AnalysisError
 from evalspec.protocols import AnyAnalysis, Background, Catalogue, Context, Judge, Progress, ProgressSink, ignore_progress
@@ -95,31 +97,62 @@ def _finding(
     context = Context(
         rng=random_stream(protocol.seed, request.id), planned=request.planned, tables=known.tables, checks=checks, judge=judge, background=known
     )
+    held = tuple(check for check in checks if check.analysis == request.id)
+    corrected = bool(held) and protocol.thresholds is not None and protocol.thresholds.require == "any"
+    asked = _Asked(request, analysis, context, protocol.seed, divisors=range(1, len(checks) + 1) if corrected else range(0))
     result = analysis.compute(part, options, context)
-    routes = {(origin.model, origin.benchmark): origin.route for origin in responses.origins}
-    found = [_placed(estimate, request, routes) for estimate in analysis.estimates(result)]
-    if analysis.stricter is not None and protocol.thresholds and protocol.thresholds.require == "any" and _checked(request, checks):
-        # The same random stream again for each error rate, so that only the rate tells the bounds apart.
-        again = [
-            analysis.estimates(analysis.compute(part, analysis.stricter(options, divisor), _stream_again(context, protocol, request)))
-            for divisor in range(2, len(checks) + 1)
-        ]
-        found = [_with_stricter(estimate, [estimates[place] for estimates in again]) for place, estimate in enumerate(found)]
-    return Finding(request=request, estimates=tuple(found), result=result.model_dump(mode="json"))
+    found = asked.estimates(part, result)
+    settled = settled_estimates(Examined(analysis, part, found, asked.estimates_again), held)
+    return Finding(request=request, estimates=found, result=result.model_dump(mode="json"), settled=tuple(settled))
 
 
-def _checked(request: AnalysisRequest, checks: Sequence[Check]) -> bool:
-    return any(check.analysis == request.id for check in checks)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request with what answering it on any responses takes; `divisors` of its error rates are asked for where checks are corrected."""
+
+    request: AnalysisRequest
+    analysis: AnyAnalysis
+    context: Context
+    seed: int
+    divisors: range
+
+    def estimates(self, responses: Responses, result: BaseModel) -> tuple[Estimate, ...]:
+        """Return the estimates of a result on these responses, with their bounds at divided error rates."""
+        routes = {(origin.model, origin.benchmark): origin.route for origin in responses.origins}
+        turned = {benchmark.benchmark for benchmark in responses.benchmarks if benchmark.lower_is_better}
+        found = [_turned(_placed(estimate, self.request, routes), turned) for estimate in self.analysis.estimates(result)]
+        stricter = self.analysis.stricter
+        if stricter is None or not self.divisors:
+            return tuple(found)
+        again = [self.analysis.estimates(self._computed(responses, stricter(self._options(), divisor))) for divisor in self.divisors]
+        return tuple(_with_stricter(estimate, [estimates[place] for estimates in again]) for place, estimate in enumerate(found))
+
+    def estimates_again(self, responses: Responses) -> tuple[Estimate, ...]:
+        """Return the estimates on other responses, at the same error rates."""
+        return self.estimates(responses, self._computed(responses, self._options()))
+
+    def _options(self) -> BaseModel:
+        options: BaseModel = self.analysis.options.model_validate_json(json.dumps(self.request.options))
+        return options
+
+    def _computed(self, responses: Responses, options: BaseModel) -> BaseModel:
+        """Compute with the same random stream again, so that only error rates or answers tell two sets of bounds apart."""
+        context = replace(self.context, rng=random_stream(self.seed, self.request.id))
+        result: BaseModel = self.analysis.compute(responses, options, context)
+        return result
 
 
-def _stream_again(context: Context, protocol: Protocol, request: AnalysisRequest) -> Context:
-    return replace(context, rng=random_stream(protocol.seed, request.id))
+def _turned(estimate: Estimate, turned: Container[str]) -> Estimate:
+    """Say of a mean score, or a difference of two, that less of it is better where the study declares so of the benchmark's scores."""
+    if estimate.benchmark not in turned or estimate.unit not in {"proportion", "difference"} or estimate.basis == "predicted":
+        return estimate
+    return estimate.model_copy(update={"polarity": "lower_is_better"})
 
 
 def _with_stricter(estimate: Estimate, others: Sequence[Estimate]) -> Estimate:
-    """Add the bounds at the error rates divided by 2, 3 and so on, which a correction for the number of checks asks for."""
+    """Add the bounds at the error rates divided by 1, 2, 3 and so on, which a correction for the number of checks asks for."""
     bounds = tuple(
-        StricterBounds(divisor=divisor, low=other.low, high=other.high, separated=other.separated) for divisor, other in enumerate(others, start=2)
+        StricterBounds(divisor=divisor, low=other.low, high=other.high, separated=other.separated) for divisor, other in enumerate(others, start=1)
     )
     return estimate.model_copy(update={"stricter": bounds})
 
@@ -129,7 +162,7 @@ def _placed(estimate: Estimate, request: AnalysisRequest, routes: Mapping[tuple[
     basis = "predicted"
     if estimate.basis != basis:
         taken = {routes[model, estimate.benchmark] for model in estimate.models}
-        measured = {"scored_here": "measured", "server": "served", "recorded": "replayed"}
+        measured = {"scored_here": "measured", "server": "served", "recorded": "replayed", "earlier_run": "replayed"}
         basis = measured[taken.pop()] if len(taken) == 1 else "mixed"
     return estimate.model_copy(update={"analysis": request.id, "basis": basis, "planned": request.planned})
 
@@ -139,7 +172,7 @@ def _summaries(responses: Responses) -> Iterable[ModelSummary]:
         missing = benchmark.missing_counts()
         for row, model in enumerate(benchmark.models):
             origin = responses.origin(model, benchmark.benchmark)
-            check = origin.self_check
+            check, written = origin.self_check, origin.generated.check if origin.generated else None
             yield ModelSummary(
                 model=model,
                 benchmark=benchmark.benchmark,
@@ -150,11 +183,25 @@ def _summaries(responses: Responses) -> Iterable[ModelSummary]:
                 degenerate=_degenerate(origin.chosen),
                 fragile=origin.fragile,
                 fragile_gap=origin.fragile_gap,
-                self_check_questions=check.questions if check else None,
-                self_check_flips=check.flips if check else None,
+                self_check_questions=check.questions if check else written.texts if written else None,
+                self_check_flips=check.flips if check else written.flips if written else None,
                 letter_mass=origin.letter_mass,
                 censored=origin.server.censored if origin.server and origin.server.listed else None,
+                generated=_texts(origin.generated) if origin.generated else None,
             )
+
+
+def _texts(facts: GeneratedFacts) -> TextSummary:
+    return TextSummary(
+        texts=facts.texts,
+        found=facts.texts - facts.refused - facts.unparseable,
+        refused=facts.refused,
+        unparseable=facts.unparseable,
+        at_limit=facts.at_limit,
+        mean_tokens=facts.tokens / facts.texts,
+        checked=facts.check.texts if facts.check else 0,
+        rewritten=facts.check.rewritten if facts.check else None,
+    )
 
 
 def _degenerate(chosen: dict[str, int]) -> bool:

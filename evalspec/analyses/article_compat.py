@@ -215,6 +215,7 @@ ANALYSIS = Analysis(
     compute=compute,
     metrics=("difference",),
     pair_metrics=("difference",),
+    ordered=("difference",),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/article_compat.html.j2",

@@ -80,13 +80,14 @@ def plot_probes(result: BenchpressResult, axes: Axes) -> None:
         return
     relative = result.probes.objective == "medape"
     axes.caption("Error that is left after each further probe: of hidden scores, of models that the choice was made without, and as published.")
-    axes.scale("median relative error" if relative else "median error, in the units of the benchmarks", percent=relative, span=(0.0, 0.0))
+    axes.scale("median relative error" if relative else "median error, in points", percent=relative, span=(0.0, 0.0))
     axes.across("number of probes")
     rows = list(enumerate(result.probes.rows, start=1))
     axes.curve("hidden scores", [Point(number, row.hidden) for number, row in rows])
     held = [Point(number, row.cross_validated) for number, row in rows if row.cross_validated is not None]
     axes.curve("hidden scores of models that the choice was made without", held)
-    axes.curve("as published: the probes' own scores count as errors of 0", [Point(number, row.revealed) for number, row in rows], muted=True)
+    published = "the probes' own scores count as errors of 0" if relative else "units mixed, the probes' own scores count as errors of 0"
+    axes.curve(f"as published: {published}", [Point(number, row.revealed) for number, row in rows], muted=True)
 
 
 ANALYSIS = Analysis(

@@ -54,7 +54,7 @@ def found(responses: Responses, options: BenchpressOptions, context: Context) ->
         predictions=models.predictions,
         surprises=models.surprises,
         surprise_counts=models.counts,
-        probes=None if options.probes is None else find_probes(matrix, options, options.probes, of_folds, context.progress),
+        probes=None if options.probes is None else find_probes(ground, options, options.probes, of_folds, context.progress),
         benchmarks=tuple(benchmark_rows(ground)),
         matrix_models=tuple(matrix_model_rows(ground)),
         drawn=drawn_points(ground),

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.analyses.benchpress_accuracy import Ground
+from evalspec.analyses.benchpress_measured import Measured, measured_scores
 from evalspec.analyses.benchpress_options import BenchpressOptions
 from evalspec.analyses.benchpress_results import PredictionRow, StudyModelRow, SurpriseCount, SurpriseRow
-from evalspec.analyses.designs import design_of
 from evalspec.artifacts.responses import Responses
-from evalspec.errors import AnalysisError
-from evalspec.statistics.accuracies import accuracy
 from evalspec.statistics.benchpress import Predictions, Standard
 from evalspec.statistics.benchpress_folds import strengths
 from evalspec.statistics.benchpress_intervals import factors, limits
@@ -39,15 +37,6 @@ TOO_FEW_MODELS = "fewer than 3 other models have a score there"
 UNSTABLE = "where the fit begins moves the prediction by more than 24 points"
 TOO_WIDE = "the interval is wider than the study allows"
 NOT_PREDICTABLE = "no other model has a score there"
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A score that the study measured, in units of the column, with its interval."""
-
-    score: float
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +84,6 @@ def study_models(ground: Ground, responses: Responses, options: BenchpressOption
         surprises,
         tuple(_counts(surprises, ground.level)),
     )
-
-
-def measured_scores(ground: Ground, responses: Responses, options: BenchpressOptions) -> dict[str, dict[int, Measured]]:
-    """Return what the study measured of each model, by column."""
-    found: dict[str, dict[int, Measured]] = {}
-    parts = {benchmark.benchmark: benchmark for benchmark in responses.benchmarks}
-    for entry in options.measured:
-        if entry.benchmark not in parts:
-            raise AnalysisError(
-                f"`measured` names the benchmark '{entry.benchmark}', of which this analysis does not speak", hint="add it to benchmarks"
-            )
-        benchmark, place = parts[entry.benchmark], ground.matrix.place(entry.column)
-        top, scores = float(ground.tops[place]), benchmark.settled()
-        for model, row in zip(benchmark.models, scores, strict=True):
-            present = ~np.isnan(row)
-            try:
-                mean = accuracy(row[present], design_of(benchmark).kept(present), level=options.level)
-            except ValueError:
-                continue
-            low, high = (top * mean.interval.low, top * mean.interval.high) if mean.interval else (None, None)
-            found.setdefault(model, {})[place] = Measured(top * mean.mean, low, high)
-    return found
 
 
 def _subject(name: str, ground: Ground, options: BenchpressOptions, measured: dict[int, Measured]) -> _Subject:

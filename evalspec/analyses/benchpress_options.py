@@ -35,9 +35,13 @@ class ProbeSearch(Artifact):
 
     steps: Annotated[int, Field(ge=1, le=15)] = Field(default=5, description="How many are looked for, one after the other.")
     candidates: Columns | None = Field(default=None, description="Columns that may be chosen; by default all.")
-    objective: Literal["medae", "medape"] = Field(default="medae", description="What is made small: the median error, or the median relative error.")
+    objective: Literal["medae", "medape"] = Field(
+        default="medae", description="What is made small: the median error, in points, or the median relative error."
+    )
     count_revealed: bool = Field(
-        default=False, description="Choose by the published error, which counts the chosen benchmarks' own scores as predicted without error."
+        default=False,
+        description="Choose by the published error, which mixes the units of all benchmarks and counts the chosen ones' own scores as predicted "
+        "without error.",
     )
     folds: Annotated[int, Field(ge=2, le=20)] | None = Field(
         default=5, description="Parts of the models that the choice is made without and measured on; null makes it once, on all models."

@@ -214,14 +214,16 @@ class SurpriseCount(Artifact):
 
 
 class ProbeRow(Artifact):
-    """A probe in the order of choice: errors of the set up to it, in the units of the benchmarks, all mixed; relative ones as proportions.
+    """A probe in the order of choice: errors of the set up to it, relative ones as proportions.
 
-    `hidden` speaks of hidden scores alone; `revealed` counts the probes' own scores as errors of 0, as published. `cross_validated` are the same
-    of models that the choice was made without, by sets of this size chosen without them; `chosen` counts those choices that hold this probe.
+    `hidden` is the error of hidden scores in points, `mixed` the same in the units of the benchmarks, all mixed; `revealed` is the published one,
+    mixed too, which counts the probes' own scores as errors of 0. `cross_validated` and `cross_validated_revealed` are `hidden` and `revealed` of
+    models that the choice was made without, by sets of this size chosen without them; `chosen` counts those choices that hold this probe.
     """
 
     column: Identifier
     hidden: float
+    mixed: float
     revealed: float
     cells: int
     unpredicted: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evalspec.analyses.benchpress_accuracy import Ground
 from evalspec.analyses.benchpress_options import BenchpressOptions, ProbeSearch
 from evalspec.analyses.benchpress_results import OtherProbe, ProbeResult, ProbeRow
 from evalspec.analyses.benchpress_table import Matrix
@@ -12,13 +13,14 @@ from evalspec.statistics.benchpress import PUBLISHED_SEEDS
 from evalspec.statistics.benchpress_probes import Budget, CrossValidated, Objective, ProbeStep, Trials, cross_validated, search
 
 
-def find_probes(matrix: Matrix, options: BenchpressOptions, asked: ProbeSearch, rng: np.random.Generator, progress: ProgressSink) -> ProbeResult:
+def find_probes(ground: Ground, options: BenchpressOptions, asked: ProbeSearch, rng: np.random.Generator, progress: ProgressSink) -> ProbeResult:
     """Search on all models, and where folds are asked for, again without each part of them; from ten starts, whatever the mode."""
+    matrix = ground.matrix
 
     def tell(done: int, of: int) -> None:
         progress(Progress("analyse", done, of, "fits", "probes"))
 
-    trials = Trials(matrix.scores, matrix.method(options, PUBLISHED_SEEDS), tell)
+    trials = Trials(matrix.scores, matrix.method(options, PUBLISHED_SEEDS), tell, ground.point)
     candidates = [matrix.place(name) for name in asked.candidates or matrix.columns]
     objective = Objective(asked.objective, asked.count_revealed)
     budget = None
@@ -47,6 +49,7 @@ def _row(step: ProbeStep, number: int, matrix: Matrix, held: CrossValidated | No
     row = ProbeRow(
         column=matrix.columns[step.benchmark],
         hidden=step.hidden,
+        mixed=step.mixed,
         revealed=step.revealed,
         cells=step.cells,
         unpredicted=step.unpredicted,

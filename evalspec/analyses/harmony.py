@@ -262,6 +262,7 @@ ANALYSIS = Analysis(
     result=HarmonyResult,
     compute=compute,
     metrics=METRICS,
+    ordered=("worst_group",),
     estimates=estimates,
     tolerance=1e-6,
     template="analyses/harmony.html.j2",

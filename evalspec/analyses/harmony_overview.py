@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FEWEST_MODELS = 4
 """With fewer models, no order of theirs is rare enough to say anything."""
 
-TOO_FEW_FOR_VARIANCE = "fewer than two models have a conclusive result"
+TOO_FEW_FOR_VARIANCE = "harmony is said of fewer than two models"
 CONSTANT = "harmony or the trait is the same for all of these models"
 Trait = Literal["parameters", "training_tokens"]
 TRAITS: tuple[Trait, ...] = ("parameters", "training_tokens")

@@ -211,7 +211,7 @@ class HarmonyRow(Artifact):
 
 
 class PlanePoint(Artifact):
-    """One benchmark in the mean-variance plane: over models whose result is conclusive."""
+    """One benchmark in the mean-variance plane: over models of which harmony is said."""
 
     benchmark: Identifier
     models: int

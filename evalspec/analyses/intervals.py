@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING
 
 from evalspec.analyses.designs import CHOSEN, Average, design_of, subject_design, subject_labels
-from evalspec.analyses.sources import INTERVALS, behind_intervals, used
-from evalspec.artifacts.base import Artifact, Identifier, Proportion
+from evalspec.analyses.intervals_results import IntervalRow, IntervalsOptions, IntervalsResult, RepeatsRow
+from evalspec.analyses.scores import declared_scores, measure
+from evalspec.analyses.sources import CLOPPER_PEARSON, INTERVALS, behind_intervals, used
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Analysis, Axes, CheckTest, Context
@@ -27,76 +26,8 @@ if TYPE_CHECKING:
 
     from evalspec.artifacts.responses import BenchmarkResponses, Responses
 
-Method = Literal["wilson", "clopper_pearson", "jeffreys"]
 MOST_DRAWN = 40
 NO_ANSWERS = "no question of this row has a score"
-
-
-class IntervalsOptions(Artifact):
-    """Accuracy with a confidence interval, per model and per stratum."""
-
-    kind: Literal["intervals"]
-    method: Method = "wilson"
-    level: Proportion = 0.95
-    average: Average = Field(
-        default="micro",
-        description="What `accuracy` is where subjects have a role: `micro` lets every question count the same, `macro` every subject. "
-        "With `macro` the other one is shown beside it.",
-    )
-
-
-class IntervalRow(Artifact):
-    """One model on one benchmark, or on one stratum of it.
-
-    `successes` is the number of right answers where every question counts the same and is right or wrong; `effective_n` is the number of
-    independent questions that would be as precise, where that is not `n`; `method` names the interval of this row.
-    """
-
-    benchmark: Identifier
-    model: Identifier
-    subject: str | None
-    average: Average = "micro"
-    n: int
-    successes: int | None = None
-    effective_n: float | None = None
-    clusters: int | None = None
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    standard_error: float | None = None
-    method: str | None = None
-    caution: str | None = None
-    undefined: str | None = None
-
-
-class RepeatsRow(Artifact):
-    """What an average over repeats hides: in how many questions every repeat is right, in how many none, and the worst question.
-
-    `value` is the share of questions of which every repeat is right.
-    """
-
-    benchmark: Identifier
-    model: Identifier
-    repeats: int
-    n: int
-    always: int
-    never: int
-    worst: float
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    method: str | None = None
-    undefined: str | None = None
-
-
-class IntervalsResult(Artifact):
-    """Every row, in the order of benchmarks and models of the study."""
-
-    method: Method
-    level: float
-    average: Average
-    rows: tuple[IntervalRow, ...]
-    repeats: tuple[RepeatsRow, ...]
 
 
 def compute(responses: Responses, options: IntervalsOptions, _context: Context) -> IntervalsResult:
@@ -107,6 +38,7 @@ def compute(responses: Responses, options: IntervalsOptions, _context: Context) 
         average=options.average,
         rows=tuple(row for benchmark in responses.benchmarks for row in _benchmark_rows(benchmark, options)),
         repeats=tuple(row for benchmark in responses.benchmarks for row in _repeats_rows(benchmark, options)),
+        scores=declared_scores(responses),
     )
 
 
@@ -157,12 +89,14 @@ def plot(result: IntervalsResult, axes: Axes) -> None:
     """Draw each model's accuracy with its interval, grouped by benchmark, best first."""
     overall = [row for row in result.rows if row.subject is None and row.average == result.average]
     crowded = max(Counter(row.benchmark for row in overall).values(), default=0) > MOST_DRAWN
-    cut = f"; of many models the {MOST_DRAWN} highest are drawn" if crowded else ""
-    axes.caption(f"Accuracy of each model with its confidence interval, by benchmark{cut}.")
-    axes.scale("accuracy, average over subjects" if result.average == "macro" else "accuracy", percent=True)
+    cut = f"; of many models the {MOST_DRAWN} best are drawn" if crowded else ""
+    named = measure(result.scores, [row.benchmark for row in overall])
+    axes.caption(f"{named[0].upper()}{named[1:]} of each model with its confidence interval, by benchmark{cut}.")
+    axes.scale(f"{named}, average over subjects" if result.average == "macro" else named, percent=True)
     for benchmark in dict.fromkeys(row.benchmark for row in overall):
+        sign = 1.0 if benchmark in result.scores and result.scores[benchmark].lower_is_better else -1.0
         rows = [row for row in overall if row.benchmark == benchmark]
-        for row in sorted(rows, key=lambda row: -(row.value if row.value is not None else -1.0))[:MOST_DRAWN]:
+        for row in sorted(rows, key=lambda row: 2.0 if row.value is None else sign * row.value)[:MOST_DRAWN]:
             axes.interval(row.model, row.value, row.low, row.high, group=benchmark)
 
 
@@ -215,6 +149,7 @@ def _row(benchmark: BenchmarkResponses, options: IntervalsOptions, model: str, p
             "value": found.mean,
             "low": found.interval.low if found.interval else None,
             "high": found.interval.high if found.interval else None,
+            "one_sided": found.one_sided,
             "standard_error": found.standard_error,
             "method": found.method,
             "caution": found.caution,
@@ -223,10 +158,10 @@ def _row(benchmark: BenchmarkResponses, options: IntervalsOptions, model: str, p
 
 
 def _repeats_rows(benchmark: BenchmarkResponses, options: IntervalsOptions) -> Iterator[RepeatsRow]:
-    """Yield what repeats show of each model, where questions were repeated and every repeat is right or wrong."""
+    """Yield what repeats show of each model, where questions were repeated and every repeat is a right or wrong answer."""
     import numpy as np
 
-    if benchmark.scores.shape[2] < 2:
+    if benchmark.scores.shape[2] < 2 or benchmark.score is not None:
         return
     scores = benchmark.settled()
     for index, model in enumerate(benchmark.models):
@@ -273,7 +208,8 @@ def stricter(options: IntervalsOptions, divisor: int) -> IntervalsOptions:
 
 def sources_used(result: IntervalsResult) -> tuple[str, ...]:
     """Return the works behind the intervals of a result."""
-    return used(INTERVALS, behind_intervals({*(row.method for row in result.rows), *(row.method for row in result.repeats)}))
+    found = behind_intervals({*(row.method for row in result.rows), *(row.method for row in result.repeats)})
+    return used(INTERVALS, found | {CLOPPER_PEARSON for row in result.rows if row.one_sided is not None})
 
 
 ANALYSIS = Analysis(
@@ -282,12 +218,14 @@ ANALYSIS = Analysis(
     result=IntervalsResult,
     compute=compute,
     metrics=("accuracy", "always_right", "worst_question"),
+    ordered=("accuracy", "always_right", "worst_question"),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/intervals.html.j2",
     plot=plot,
     check_test=check_test,
     stricter=stricter,
+    gate_defaults={"method": "clopper_pearson"},
     sources=INTERVALS,
     sources_used=sources_used,
 )

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from evalspec.analyses.mcnemar_results import BriefRow, McnemarOptions, McnemarResult, McnemarRow, Test
 from evalspec.analyses.pairs import PairRow, compare_pairs, simultaneous
-from evalspec.analyses.sources import CLUSTERS, HOLM, MCNEMAR, PAIRED_MEANS, POOLS, TANGO, behind_pairs, used
+from evalspec.analyses.scores import declared_scores, measure
+from evalspec.analyses.sources import CLUSTERS, HOLM, MCNEMAR, PAIRED_MEANS, POOL_TEST, POOLS, TANGO, behind_pairs, used
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context
@@ -61,6 +62,7 @@ def compute(responses: Responses, options: McnemarOptions, context: Context) -> 
         rows=tuple(_full(row, *decided[place]) for place, row in enumerate(found) if place in listed),
         others=tuple(_brief(row, options.test, *decided[place]) for place, row in enumerate(found) if place not in listed),
         order=order,
+        scores=declared_scores(responses),
     )
 
 
@@ -98,9 +100,10 @@ def plot(result: McnemarResult, axes: Axes) -> None:
     rows = _drawn(result)
     chosen = f"; only the {MOST_DRAWN} comparisons with the smallest p are drawn" if len(rows) < result.family_size else ""
     whose = "intervals that hold for all comparisons together" if result.intervals == "simultaneous" else "the interval of that comparison alone"
-    axes.caption(f"Difference in accuracy of each pair, on the same questions, with {whose}{chosen}.")
-    axes.scale("difference in accuracy", percent=True)
-    axes.reference(0.0, "equal accuracy")
+    named = measure(result.scores, result.order)
+    axes.caption(f"Difference in {named} of each pair, on the same questions, with {whose}{chosen}.")
+    axes.scale(f"difference in {named}", percent=True)
+    axes.reference(0.0, "no difference" if result.scores else "equal accuracy")
     for row in rows:
         axes.interval(f"{row.first} − {row.second}", row.difference, row.low, row.high, group=row.benchmark, muted=not row.separated)
 
@@ -133,15 +136,19 @@ def check_test(options: McnemarOptions, check: Check, models: Sequence[str], ben
 
 
 def stricter(options: McnemarOptions, divisor: int) -> McnemarOptions:
-    """Return the same analysis with a family that errs, and intervals that miss, so many times less often."""
-    return options.model_copy(update={"alpha": options.alpha / divisor, "level": 1.0 - (1.0 - options.level) / divisor})
+    """Return the same analysis with single tests that err, and single intervals that miss, so many times less often.
+
+    Checks are corrected for their own number, by Holm's method too: the correction for the family would come on top of it.
+    """
+    rates = {"alpha": options.alpha / divisor, "level": 1.0 - (1.0 - options.level) / divisor}
+    return options.model_copy(update={**rates, "correction": "none", "intervals": "per_comparison"})
 
 
 def _order(benchmark: BenchmarkResponses) -> tuple[str, ...]:
     """Sort models by their mean score over the questions they answered, best first, equal ones by id; unscored ones last."""
     import numpy as np
 
-    scores = benchmark.settled()
+    scores = benchmark.merits()
     present = ~np.isnan(scores)
     totals = np.where(present, scores * benchmark.weights, 0.0).sum(axis=1)
     counts = np.where(present, benchmark.weights, 0.0).sum(axis=1)
@@ -200,7 +207,7 @@ def _listed(rows: Sequence[PairRow], test: Test) -> frozenset[int]:
     return frozenset(chosen)
 
 
-SOURCES = (MCNEMAR, MID_P, HOLM, TANGO, ODDS, PAIRED_MEANS, CLUSTERS, POOLS, RANDOM_FLIPS, SIMULTANEOUS)
+SOURCES = (MCNEMAR, MID_P, HOLM, TANGO, ODDS, PAIRED_MEANS, CLUSTERS, POOLS, POOL_TEST, RANDOM_FLIPS, SIMULTANEOUS)
 
 
 def sources_used(result: McnemarResult) -> tuple[str, ...]:
@@ -224,6 +231,7 @@ ANALYSIS = Analysis(
     compute=compute,
     metrics=("difference",),
     pair_metrics=("difference",),
+    ordered=("difference",),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/mcnemar.html.j2",

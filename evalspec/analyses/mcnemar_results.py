@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from evalspec.analyses.pairs import PairRow
 from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
 from evalspec.artifacts.columns import Rows
+from evalspec.artifacts.scores import Score
 
 Test = Literal["exact", "mid_p"]
 Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]
@@ -84,10 +85,12 @@ class BriefRow(Artifact):
 
 
 class McnemarResult(Artifact):
-    """Every comparison of the family, and the models of each benchmark in order of their scores.
+    """Every comparison of the family, and the models of each benchmark in order of their scores, best first.
 
     `rows` are those that a report lists: all of them, or of a benchmark with more than `most_listed` those with the smallest p; then `others` holds
     the rest.
+
+    `scores` says what scores are of where it is not right answers.
 
     `critical` is how many standard errors the simultaneous intervals reach out, with its Monte Carlo standard error where it was drawn.
     """
@@ -106,3 +109,4 @@ class McnemarResult(Artifact):
     rows: Rows[McnemarRow]
     others: Rows[BriefRow]
     order: dict[Identifier, tuple[Identifier, ...]]
+    scores: dict[Identifier, Score] = Field(default_factory=dict)

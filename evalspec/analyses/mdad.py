@@ -63,7 +63,7 @@ def plot(result: MdadResult, axes: Axes) -> None:
     )
     axes.scale("agreement", span=(0.0, 1.0))
     axes.across("gap of the pair, in points")
-    axes.reference(result.agreement, f"{result.agreement:.0%} agreement")
+    axes.reference(result.agreement, f"{100 * result.agreement:.0f} % agreement")
     for benchmark in result.benchmarks:
         for sampler in dict.fromkeys(row.sampler for row in result.rows if row.benchmark == benchmark.benchmark):
             rows = [row for row in result.rows if (row.benchmark, row.sampler) == (benchmark.benchmark, sampler)]

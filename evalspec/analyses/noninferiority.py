@@ -8,118 +8,23 @@ imported where they are used: numpy and scipy would double the start-up of verbs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, Self
-
-from pydantic import Field, PositiveInt, model_validator
+from typing import TYPE_CHECKING
 
 from evalspec.analyses.designs import design_of, weighted
+from evalspec.analyses.noninferiority_results import NoninferiorityOptions, NoninferiorityResult, NoninferiorityRow
 from evalspec.analyses.pairs import WEIGHTED
+from evalspec.analyses.scores import declared_scores, measure
 from evalspec.analyses.sources import CLUSTERS, PAIRED_MEANS, POOLS, TANGO, behind_pairs, used
-from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
-from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context
+from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context, PlannedLooks
 
 if TYPE_CHECKING:
     from evalspec.artifacts.responses import BenchmarkResponses, Responses
     from evalspec.statistics.settled import SettledDifference
 
-Hypothesis = Literal["noninferiority", "equivalence", "superiority"]
-Method = Literal["score", "exact", "e_value"]
-Outcome = Literal["shown", "open", "refuted"]
 TESTS = {"score": "score", "exact": "fay_lumbard", "e_value": "e_value"}
 INTERVALS = {"score": "tango", "exact": "fay_lumbard", "e_value": "e_value"}
-
-
-class Looks(Artifact):
-    """How often the comparison is looked at while questions accumulate: at how many questions, and which look this is."""
-
-    at: Annotated[tuple[PositiveInt, ...], Field(min_length=2)] = Field(description="Questions asked at each planned look, rising.")
-    this: PositiveInt = Field(description="Which of the looks this study is, from 1.")
-    spending: Literal["obrien_fleming", "pocock"] = Field(
-        default="obrien_fleming", description="How alpha is spent: almost all of it at the end, or about evenly."
-    )
-
-    @model_validator(mode="after")
-    def _rise(self) -> Self:
-        if list(self.at) != sorted(set(self.at)):
-            raise ValueError("the looks `at` must rise: each one has more questions than the one before")
-        if self.this > len(self.at):
-            raise ValueError(f"`this` is look {self.this}, and {len(self.at)} are planned")
-        return self
-
-
-class NoninferiorityOptions(Artifact):
-    """Comparison of a candidate with a baseline against a margin that is named beforehand."""
-
-    kind: Literal["noninferiority"]
-    candidate: ModelId
-    baseline: ModelId
-    hypothesis: Hypothesis = Field(
-        default="noninferiority",
-        description="What is to be shown: a loss smaller than the margin, a difference smaller than it in either direction, or any gain.",
-    )
-    margin: Proportion | None = Field(default=None, description="Largest acceptable loss of accuracy, 0.02 for two points.")
-    alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(default=0.025, description="One-sided chance of a false pass, over all looks together.")
-    method: Method = Field(
-        default="score",
-        description="`score`: Tango's score test. `exact`: Fay and Lumbard's. `e_value`: a test that holds however often one looks.",
-    )
-    looks: Looks | None = Field(default=None, description="Planned looks with alpha spending; without it there is one look.")
-    discordance: Proportion | None = Field(
-        default=None, description="Expected share of questions that exactly one of the two models answers correctly; for planning."
-    )
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        if self.candidate == self.baseline:
-            raise ValueError("`candidate` and `baseline` must be two different models")
-        if (self.margin is None) != (self.hypothesis == "superiority"):
-            raise ValueError("`margin` goes with non-inferiority and equivalence, which need it, and not with superiority")
-        if self.looks is not None and self.method == "e_value":
-            raise ValueError("`looks` are not planned with `method: e_value`, which holds at any number of looks")
-        return self
-
-
-class NoninferiorityRow(Artifact):
-    """The comparison on one benchmark; `difference` is candidate - baseline.
-
-    `difference`, `low`, `p_value` and the four counts settle missing answers against the candidate, `high` settles them in its favour, so that
-    the bounds hold whatever those answers would have been. Each bound is one-sided at the level of this look.
-    """
-
-    benchmark: Identifier
-    n: int
-    candidate_missing: int
-    baseline_missing: int
-    both: int | None = None
-    only_candidate: int | None = None
-    only_baseline: int | None = None
-    neither: int | None = None
-    clusters: int | None = None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    interval: str | None = None
-    p_value: float | None = None
-    log10_e: float | None = None
-    outcome: Outcome | None = None
-    caution: str | None = None
-    undefined: str | None = None
-
-
-class NoninferiorityResult(Artifact):
-    """The comparison on every benchmark; `look_alpha` is the one-sided level of each bound at this look, `alpha` that of all looks."""
-
-    candidate: Identifier
-    baseline: Identifier
-    hypothesis: Hypothesis
-    margin: float | None
-    method: Method
-    alpha: float
-    look_alpha: float
-    looks: Looks | None
-    rows: tuple[NoninferiorityRow, ...]
 
 
 def compute(responses: Responses, options: NoninferiorityOptions, _context: Context) -> NoninferiorityResult:
@@ -135,11 +40,12 @@ def compute(responses: Responses, options: NoninferiorityOptions, _context: Cont
         look_alpha=alpha,
         looks=options.looks,
         rows=tuple(_row(benchmark, options, alpha) for benchmark in responses.benchmarks),
+        scores=declared_scores(responses),
     )
 
 
-def look_alpha(options: NoninferiorityOptions) -> float:
-    """Return the one-sided level at which this look is tested."""
+def look_alpha(options: NoninferiorityOptions, look: int | None = None) -> float:
+    """Return the one-sided level at which this look is tested, or another one of those that are planned."""
     if options.looks is None:
         return options.alpha
     from evalspec.statistics.sequential import LookPlan, nominal_alpha, spent_alpha
@@ -147,12 +53,13 @@ def look_alpha(options: NoninferiorityOptions) -> float:
     plan = LookPlan(options.looks.at, options.looks.spending)
     # An exact test has no normal statistic: its looks may spend their parts of alpha and no more.
     level = spent_alpha if options.method == "exact" else nominal_alpha
-    return level(plan, options.looks.this, alpha=options.alpha)
+    return level(plan, look or options.looks.this, alpha=options.alpha)
 
 
 def estimates(result: NoninferiorityResult) -> tuple[Estimate, ...]:
     """Return one `difference` estimate per benchmark, whose bounds are those of the test."""
     both_sides = result.hypothesis == "equivalence"
+    turned = {benchmark for benchmark, score in result.scores.items() if score.lower_is_better}
     return tuple(
         Estimate(
             analysis="noninferiority",
@@ -163,7 +70,7 @@ def estimates(result: NoninferiorityResult) -> tuple[Estimate, ...]:
             low=row.low,
             high=row.high,
             confidence_level=1.0 - (2.0 if both_sides else 1.0) * result.look_alpha,
-            sides="two" if both_sides else "lower",
+            sides="two" if both_sides else "upper" if row.benchmark in turned else "lower",
             method=row.interval or INTERVALS[result.method],
             p_value=row.p_value,
             look=result.looks.this if result.looks else 1,
@@ -179,29 +86,41 @@ def estimates(result: NoninferiorityResult) -> tuple[Estimate, ...]:
 
 def plot(result: NoninferiorityResult, axes: Axes) -> None:
     """Draw the difference on each benchmark with its bounds, and the limits that they are held against."""
+    named = measure(result.scores, [row.benchmark for row in result.rows])
     axes.caption(
-        f"Difference in accuracy, {result.candidate} minus {result.baseline}, with one-sided bounds, and the limit that the bound must clear."
+        f"Difference in {named}, {result.candidate} minus {result.baseline}, with one-sided bounds, and the limit that the bound must clear."
     )
-    axes.scale("difference in accuracy", percent=True)
+    axes.scale(f"difference in {named}", percent=True)
     axes.reference(0.0, "no difference")
-    if result.margin is not None:
-        axes.reference(-result.margin, "margin")
-    if result.margin is not None and result.hypothesis == "equivalence":
-        axes.reference(result.margin, "margin")
+    for limit in _limits(result):
+        axes.reference(limit, "margin")
     for row in result.rows:
         axes.interval(row.benchmark, row.difference, row.low, row.high, muted=row.outcome != "shown")
+
+
+def _limits(result: NoninferiorityResult) -> list[float]:
+    """Return where the margin lies: below 0 where more is better, above it where less is, on both sides for an equivalence."""
+    if result.margin is None:
+        return []
+    if result.hypothesis == "equivalence":
+        return [-result.margin, result.margin]
+    turned = {row.benchmark in result.scores and result.scores[row.benchmark].lower_is_better for row in result.rows}
+    return [result.margin if less else -result.margin for less in sorted(turned)]
 
 
 def comparisons(options: NoninferiorityOptions, _models: Sequence[str], _benchmarks: int) -> tuple[Comparison, ...]:
     """Return what will be tested, at the level of this look."""
     label = f"{options.candidate} − {options.baseline}"
-    limit, both = -(options.margin or 0.0), options.hypothesis == "equivalence"
+    limit, both = 0.0 - (options.margin or 0.0), options.hypothesis == "equivalence"
     return (Comparison(label, look_alpha(options), TESTS[options.method], options.discordance, limit, both_limits=both),)
 
 
 def check_test(options: NoninferiorityOptions, _check: Check, _models: Sequence[str], _benchmarks: int) -> CheckTest:
     """Return how a check on the difference is decided."""
-    return CheckTest(TESTS[options.method], look_alpha(options), options.discordance, no_difference=options.hypothesis != "superiority")
+    looks = options.looks
+    planned = PlannedLooks(looks.this, len(looks.at), looks.at[-1], look_alpha(options, len(looks.at))) if looks else None
+    no_difference = options.hypothesis != "superiority"
+    return CheckTest(TESTS[options.method], look_alpha(options), options.discordance, no_difference=no_difference, looks=planned)
 
 
 def stricter(options: NoninferiorityOptions, divisor: int) -> NoninferiorityOptions:
@@ -225,12 +144,15 @@ def _row(benchmark: BenchmarkResponses, options: NoninferiorityOptions, alpha: f
     reason = _why_undefined(benchmark, options)
     if reason:
         return row.model_copy(update={"undefined": reason})
-    test = LimitTest(-(options.margin or 0.0), alpha, options.method, both=options.hypothesis == "equivalence")
+    test = LimitTest(0.0 - (options.margin or 0.0), alpha, options.method, both=options.hypothesis == "equivalence")
+    if benchmark.lower_is_better:
+        candidate, baseline = 1.0 - candidate, 1.0 - baseline
     try:
         found = settled_difference(candidate, baseline, design_of(benchmark), test)
     except ValueError as error:
         return row.model_copy(update={"undefined": str(error)})
-    return row.model_copy(update=_numbers(found))
+    turned = {"difference": 0.0 - found.difference, "low": -found.high, "high": -found.low} if benchmark.lower_is_better else {}
+    return row.model_copy(update=_numbers(found) | turned)
 
 
 def _why_undefined(benchmark: BenchmarkResponses, options: NoninferiorityOptions) -> str | None:
@@ -293,6 +215,7 @@ ANALYSIS = Analysis(
     compute=compute,
     metrics=("difference",),
     pair_metrics=("difference",),
+    ordered=("difference",),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/noninferiority.html.j2",

@@ -30,7 +30,7 @@ WEIGHTED = "the sample is weighted (equal allocation), and paired tests need a s
 ONE_QUESTION = "the two models have a single scored question in common, which shows no spread"
 
 Pair = tuple[str, str]
-RowTest = Literal["mcnemar", "t", "stratified_t", "cr2_t", "cluster_means_t", "cluster_sign_flip", "score"]
+RowTest = Literal["mcnemar", "t", "stratified_t", "cr2_t", "cluster_means_t", "cluster_sign_flip", "pool_exact"]
 IntervalMethod = Literal["tango", "tango_effective_n", "t", "stratified_t", "cr2_t", "cluster_means_t"]
 
 
@@ -163,15 +163,15 @@ def _where(values: NDArray[np.float64], defined: NDArray[np.bool_]) -> NDArray[n
 
 
 def _in_pool(tables: PairedTables, place: int, design: Design, level: float) -> dict[str, float | str | None]:
-    """Return what a finite pool changes: interval, standard error and test shrink with the part that was asked; an exact test does not exist."""
+    """Return what a finite pool changes: interval and standard error shrink with the part that was asked, and the test is exact for the part."""
     from evalspec.statistics.differences import PairedCounts
     from evalspec.statistics.paired_designs import pool_difference
 
     counts = PairedCounts(*(int(cells[place]) for cells in (tables.both, tables.only_first, tables.only_second, tables.neither)))
-    asked = design.asked(counts.questions)
-    if not 0.0 < asked < 1.0:
+    pool = sum((design.pool or {}).values())
+    if not 0 < counts.questions < pool:
         return {}
-    found = pool_difference(counts, asked, level=level)
+    found = pool_difference(counts, pool, drawn_within=design.strata is not None, level=level)
     return {name: value for name, value in {**_numbers(found), "p_mid": None}.items() if name != "correlation"}
 
 
@@ -191,7 +191,7 @@ def _by_means(row: PairRow, first: NDArray[np.float64], second: NDArray[np.float
 
 
 def _numbers(found: DesignDifference) -> dict[str, float | str | None]:
-    methods = {"score": "tango_effective_n", "cluster_sign_flip": "cr2_t"}
+    methods = {"pool_exact": "tango_effective_n", "cluster_sign_flip": "cr2_t"}
     return {
         "clusters": found.clusters,
         "difference": found.difference,

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalspec.analyses.designs import CHOSEN, subject_labels, weighted
+from evalspec.analyses.scores import as_recorded
 from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.artifacts.scores import Score
 
 if TYPE_CHECKING:
     from evalspec.artifacts.responses import BenchmarkResponses
@@ -19,10 +21,10 @@ NO_COMMON = "no question has a score from every model"
 
 
 class Pool(Artifact):
-    """What is drawn from: models in the order of their scores, questions that all of them have a score for, and how many were left out.
+    """What is drawn from: models in the order of their scores, best first, questions that all of them have a score for, and how many were left out.
 
     `strata` is the number of subjects whose share of the questions is kept, 0 where questions are drawn without regard to subjects. `level` says
-    how many models share the highest score.
+    how many models share the best score, `score` what scores are of where it is not right answers.
     """
 
     benchmark: Identifier
@@ -32,6 +34,7 @@ class Pool(Artifact):
     models: tuple[Identifier, ...] = ()
     scores: tuple[float, ...] = ()
     level: int = 1
+    score: Score | None = None
     undefined: str | None = None
 
 
@@ -61,7 +64,7 @@ def drawable(benchmark: BenchmarkResponses) -> Drawable:
         raise ValueError(CLUSTERED)
     if benchmark.sample == "chosen":
         raise ValueError(CHOSEN)
-    scores = benchmark.settled()
+    scores = benchmark.merits()
     complete = ~np.isnan(scores).any(axis=0)
     if not complete.any():
         raise ValueError(NO_COMMON)
@@ -77,8 +80,9 @@ def drawable(benchmark: BenchmarkResponses) -> Drawable:
         dropped=int((~complete).sum()),
         strata=found.shares.size if stratified else 0,
         models=tuple(benchmark.models[place] for place in order),
-        scores=tuple(float(means[place]) for place in order),
+        scores=tuple(as_recorded(float(means[place]), benchmark) for place in order),
         level=int(np.sum(means > means.max() - 1e-12)),
+        score=benchmark.score,
     )
     counted = not stratified and np.all((ranked[:2] == 0) | (ranked[:2] == 1))
     patterns = ResponsePatterns.from_scores(ranked, strata=strata, weights=benchmark.weights[complete])

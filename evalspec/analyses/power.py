@@ -62,7 +62,7 @@ class PowerOptions(Artifact):
 class PowerRow(Artifact):
     """One pair on one benchmark: the discordance observed, and the smallest difference detectable at it.
 
-    `low` and `high` hold the detectable differences at the ends of the 95% Wilson interval of the discordance.
+    `low` and `high` hold the detectable differences at the ends of the 95 % Wilson interval of the discordance.
     """
 
     benchmark: Identifier

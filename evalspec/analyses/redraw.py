@@ -122,7 +122,7 @@ def estimates(_result: RedrawResult) -> tuple[Estimate, ...]:
 def plot(result: RedrawResult, axes: Axes) -> None:
     """Draw both frequencies over the number of questions, a panel per benchmark."""
     axes.caption(
-        "How often the model with the highest score stays first, and the first few keep their order, by number of questions drawn; "
+        "How often the model with the best score stays first, and the first few keep their order, by number of questions drawn; "
         f"bands are {result.level * 100:g} % Monte Carlo intervals."
     )
     axes.scale("frequency in redraws", span=(0.0, 1.0))

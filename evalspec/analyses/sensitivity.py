@@ -6,7 +6,7 @@ number of its cells. Where the study has checks, their outcomes are shown under 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -14,9 +14,11 @@ from pydantic import Field
 
 from evalspec.analyses.designs import design_of
 from evalspec.analyses.pairs import Pair, PairRow, compare_pairs, macro_difference
+from evalspec.analyses.scores import declared_scores, measure
 from evalspec.analyses.variants import DIRECTED, Case, CaseId, Gaps, Sides, cases_of, gaps_of, varied
 from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
 from evalspec.artifacts.findings import Estimate
+from evalspec.artifacts.scores import Score
 from evalspec.artifacts.thresholds import Check
 from evalspec.artifacts.verdict import Outcome
 from evalspec.protocols import Analysis, Axes, Context
@@ -51,7 +53,7 @@ class CaseRow(Artifact):
 
 
 class AccuracyRow(Artifact):
-    """One model under one rule; `change` is against the declared rules, `place` its rank by value, 1 for the highest, equal ones alike."""
+    """One model under one rule; `change` is against the declared rules, `place` its rank by value, 1 for the best, equal ones alike."""
 
     benchmark: Identifier
     model: Identifier
@@ -83,13 +85,14 @@ class CheckRow(Artifact):
 
 
 class SensitivityResult(Artifact):
-    """Every number under every rule that applies."""
+    """Every number under every rule that applies; `scores` says what they are of where it is not right answers."""
 
     level: float
     cases: tuple[CaseRow, ...]
     accuracies: tuple[AccuracyRow, ...]
     differences: tuple[DifferenceRow, ...]
     checks: tuple[CheckRow, ...]
+    scores: dict[Identifier, Score] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,7 @@ def compute(responses: Responses, options: SensitivityOptions, context: Context)
         accuracies=tuple(row for one in given for row in _accuracies(one, options)),
         differences=tuple(row for one in given for pair in options.pairs for row in _differences(one, options, pair, context)),
         checks=tuple(row for one in given for row in _checks(one, responses, context)),
+        scores=declared_scores(responses),
     )
 
 
@@ -153,14 +157,15 @@ def _value(row: AccuracyRow | DifferenceRow) -> float | None:
 def plot(result: SensitivityResult, axes: Axes) -> None:
     """Draw each pair's difference under each rule, or each model's accuracy where no pair is asked for; the declared rules stand out."""
     axes.caption("The same numbers under each rule, one rule changed at a time; the declared rules stand out.")
+    named = measure(result.scores, [row.benchmark for row in result.cases])
     if result.differences:
-        axes.scale("difference in accuracy", percent=True)
-        axes.reference(0.0, "equal accuracy")
+        axes.scale(f"difference in {named}", percent=True)
+        axes.reference(0.0, "no difference" if result.scores else "equal accuracy")
         for pair in result.differences[:MOST_DRAWN]:
             name = f"{pair.first} − {pair.second}, {pair.benchmark}"
             axes.interval(pair.case.replace("_", " "), pair.difference, pair.low, pair.high, group=name, muted=pair.case != "declared")
         return
-    axes.scale("accuracy", percent=True)
+    axes.scale(named, percent=True)
     for row in result.accuracies[:MOST_DRAWN]:
         axes.interval(row.case.replace("_", " "), row.value, row.low, row.high, group=f"{row.model}, {row.benchmark}", muted=row.case != "declared")
 
@@ -180,7 +185,8 @@ def _accuracies(given: _Given, options: SensitivityOptions) -> Iterator[Accuracy
                 yield row
                 continue
             change = None if declared is None else row.value - declared
-            yield row.model_copy(update={"change": change, "place": 1 + sum(value > row.value for value in values[case.id])})
+            better = sum(value != row.value and (value < row.value) == given.benchmark.lower_is_better for value in values[case.id])
+            yield row.model_copy(update={"change": change, "place": 1 + better})
 
 
 def _accuracy(given: _Given, options: SensitivityOptions, model: str, case: CaseId) -> AccuracyRow:
@@ -223,29 +229,26 @@ def _checks(given: _Given, responses: Responses, context: Context) -> Iterator[C
     judge = context.judge
     if judge is None:
         return
+    observed = {result.check.id: result.observed for result in judge(responses)} if any(case.id in DIRECTED for case in given.cases) else {}
+    units = {name: estimate.unit for name, estimate in observed.items() if estimate is not None}
     for case in given.cases:
         if case.id == "macro" or case.id.endswith("_best"):
             continue
-        for sides, checks in _sided(case.id, given.benchmark, context.checks):
+        for sides, checks in _sided(case.id, given.benchmark, context.checks, units):
             changed = varied(given.benchmark, case.id, sides, given.gaps)
             for result in judge(_with(responses, changed)):
                 if result.benchmark == changed.benchmark and result.check.id in checks:
                     yield CheckRow(check=result.check.id, benchmark=changed.benchmark, case=case.id, outcome=result.outcome)
 
 
-def _sided(case: CaseId, benchmark: BenchmarkResponses, checks: Sequence[Check]) -> Iterator[tuple[Sides, frozenset[str]]]:
+def _sided(case: CaseId, benchmark: BenchmarkResponses, checks: Sequence[Check], units: Mapping[str, str]) -> Iterator[tuple[Sides, frozenset[str]]]:
     """Yield the checks that are turned against alike, by their ids; all of them at once under a rule that needs no side."""
     grouped: dict[Sides, set[str]] = {}
     for check in checks:
-        grouped.setdefault(_sides(check, benchmark) if case in DIRECTED else Sides(), set()).add(check.id)
+        against = Sides.against_claim(check, benchmark, units.get(check.id, "proportion"))
+        grouped.setdefault(against if case in DIRECTED else Sides(), set()).add(check.id)
     for sides, names in grouped.items():
         yield sides, frozenset(names)
-
-
-def _sides(check: Check, benchmark: BenchmarkResponses) -> Sides:
-    """Settle what is uncertain against a check: against its model and for all others where the estimate must be high, the other way otherwise."""
-    against = Sides.against(check.model, [model for model in benchmark.models if model != check.model])
-    return against if check.at_least is not None or check.above is not None else against.turned()
 
 
 def _with(responses: Responses, changed: BenchmarkResponses) -> Responses:

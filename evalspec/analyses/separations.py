@@ -25,7 +25,10 @@ NO_COMMON = "fewer than two questions have a score from every model"
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """The models of a benchmark on the questions that all of them have a score for; `kinds` are models of equal scores throughout, best first."""
+    """The models of a benchmark on the questions that all of them have a score for; `kinds` are models of equal scores throughout, best first.
+
+    `scores` are counted so that more is better.
+    """
 
     benchmark: BenchmarkResponses
     complete: NDArray[np.bool_]  # (Q,)
@@ -39,12 +42,12 @@ class Contest:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Every two kinds, the one with the higher score first."""
+        """Every two kinds, the one with the better score first."""
         return list(combinations(range(len(self.kinds)), 2))
 
     @property
     def means(self) -> NDArray[np.float64]:
-        """Mean score of each model on the questions of the contest, (M,)."""
+        """Mean score of each model on the questions of the contest, counted so that more is better, (M,)."""
         return np.asarray(self.scores[:, self.complete].mean(axis=1))
 
 
@@ -68,7 +71,7 @@ def contest_of(benchmark: BenchmarkResponses) -> Contest:
         raise ValueError(ONE_MODEL)
     if weighted(benchmark):
         raise ValueError(WEIGHTED)
-    scores = benchmark.settled()
+    scores = benchmark.merits()
     complete = np.asarray(~np.isnan(scores).any(axis=0))
     if complete.sum() < 2:
         raise ValueError(NO_COMMON)
@@ -88,7 +91,8 @@ def separated_by_holm(contests: Sequence[Contest], context: Context, *, alpha: f
         better = np.zeros((len(contest.kinds), len(contest.kinds)), dtype=np.bool_)
         for (first, second), row in zip(contest.pairs, group, strict=True):
             if next(adjusted) <= alpha and row.difference:
-                better[(first, second) if row.difference > 0 else (second, first)] = True
+                first_is_better = (row.difference > 0) != contest.benchmark.lower_is_better
+                better[(first, second) if first_is_better else (second, first)] = True
         tests = tuple(sorted({row.test for row in group if row.test is not None}))
         yield Separation(better, undecided=sum(row.p_value is None for row in group), tests=tests)
 

@@ -32,6 +32,8 @@ POOLS = "Cochran (1977), Sampling Techniques, 3rd ed., chapters 2 and 5 (finite 
 TANGO = "Tango (1998), Stat. Med. 17(8), 891-908"
 WILSON = "Wilson (1927), J. Am. Stat. Assoc. 22(158), 209-212, doi:10.1080/01621459.1927.10502953"
 
+POOL_TEST = "Berger & Boos (1994), J. Am. Stat. Assoc. 89(427), 1012-1016, doi:10.1080/01621459.1994.10476836 (exact test on a part of a pool)"
+
 INTERVALS = (WILSON, CLOPPER_PEARSON, JEFFREYS, EFFECTIVE, POOLS, CLUSTERS, MEANS)
 """The works behind intervals of one model."""
 
@@ -55,7 +57,7 @@ BEHIND_PAIRS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "mcnemar": (MCNEMAR,),
         "tango": (TANGO,),
-        "score": (MCNEMAR, POOLS),
+        "pool_exact": (MCNEMAR, POOLS, POOL_TEST),
         "tango_effective_n": (TANGO, POOLS),
         "t": (PAIRED_MEANS,),
         "stratified_t": (PAIRED_MEANS, POOLS),

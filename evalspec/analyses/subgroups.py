@@ -7,18 +7,18 @@ imported where they are used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Self
-
-from pydantic import Field, model_validator
+from typing import TYPE_CHECKING
 
 from evalspec.analyses.designs import design_of, subject_design, subject_labels
 from evalspec.analyses.pairs import NO_COMMON, Part, compare_pairs
-from evalspec.analyses.sources import HOLM, INTERVALS, MCNEMAR, PAIRED_MEANS, TANGO, behind_intervals, behind_pairs, used
-from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
+from evalspec.analyses.scores import declared_scores, measure
+from evalspec.analyses.sources import HOLM, INTERVALS, MCNEMAR, PAIRED_MEANS, POOL_TEST, TANGO, behind_intervals, behind_pairs, used
+from evalspec.analyses.subgroups_results import Heterogeneity, SubgroupRow, SubgroupsOptions, SubgroupsResult
 from evalspec.artifacts.findings import Estimate
-from evalspec.protocols import Analysis, Axes, Context
+from evalspec.artifacts.thresholds import Check
+from evalspec.protocols import Analysis, Axes, CheckTest, Context
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,71 +35,6 @@ ONE_SUBJECT = "all scored questions are of one subject"
 CLUSTERED = "questions come in clusters, and labels of clustered questions cannot be reshuffled one by one"
 
 
-class SubgroupsOptions(Artifact):
-    """One model, or the difference of two, subject by subject."""
-
-    kind: Literal["subgroups"]
-    model: ModelId = Field(description="The model that is looked at.")
-    baseline: ModelId | None = Field(default=None, description="A second model: then model - baseline is looked at in each subject.")
-    method: Literal["wilson", "clopper_pearson", "jeffreys"] = Field(default="wilson", description="The interval of one model's accuracy.")
-    test: Literal["exact", "mid_p"] = Field(default="exact", description="The version of McNemar's test for two models.")
-    correction: Literal["holm", "none"] = Field(default="holm", description="How p-values are adjusted for the number of subjects.")
-    alpha: Proportion = Field(default=0.05, description="The error rate of the whole family of subjects.")
-    level: Proportion = Field(default=0.95, description="The confidence level of each subject's own interval.")
-
-    @model_validator(mode="after")
-    def _two_models(self) -> Self:
-        if self.model == self.baseline:
-            raise ValueError("`baseline` must be another model than `model`")
-        return self
-
-
-class SubgroupRow(Artifact):
-    """One subject: an accuracy with that of all other subjects together, or a difference with its two discordant counts."""
-
-    benchmark: Identifier
-    subject: str
-    n: int
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    method: str | None = None
-    elsewhere: float | None = None
-    elsewhere_n: int | None = None
-    only_first: int | None = None
-    only_second: int | None = None
-    p_value: float | None = None
-    test: str | None = None
-    p_adjusted: float | None = None
-    separated: bool | None = None
-    caution: str | None = None
-    undefined: str | None = None
-
-
-class Heterogeneity(Artifact):
-    """Whether the subjects of one benchmark differ at all: how often reshuffled labels part subjects as far, with its Monte Carlo error."""
-
-    benchmark: Identifier
-    subjects: int
-    draws: int
-    p_value: float | None = None
-    p_error: float | None = None
-    undefined: str | None = None
-
-
-class SubgroupsResult(Artifact):
-    """Every subject, in the order of benchmarks and names."""
-
-    model: Identifier
-    baseline: Identifier | None
-    correction: Literal["holm", "none"]
-    alpha: float
-    level: float
-    family_size: int
-    rows: tuple[SubgroupRow, ...]
-    heterogeneity: tuple[Heterogeneity, ...]
-
-
 def compute(responses: Responses, options: SubgroupsOptions, context: Context) -> SubgroupsResult:
     """Return every subject with its test and the decision."""
     rows = [row for benchmark in responses.benchmarks for row in _benchmark_rows(benchmark, options, context)]
@@ -112,6 +47,7 @@ def compute(responses: Responses, options: SubgroupsOptions, context: Context) -
         family_size=len(rows),
         rows=tuple(_adjusted(rows, options)),
         heterogeneity=tuple(_heterogeneity(benchmark, options, context) for benchmark in responses.benchmarks),
+        scores=declared_scores(responses),
     )
 
 
@@ -146,10 +82,12 @@ def estimates(result: SubgroupsResult) -> tuple[Estimate, ...]:
 def plot(result: SubgroupsResult, axes: Axes) -> None:
     """Draw each subject with its interval, highest first; subjects that the test does not separate are muted."""
     shown = f"{result.model} − {result.baseline}" if result.baseline else result.model
-    axes.caption(f"{'Difference in accuracy' if result.baseline else 'Accuracy'} by subject, each with the interval of that subject alone: {shown}.")
-    axes.scale("difference in accuracy" if result.baseline else "accuracy", percent=True)
+    named = measure(result.scores, [row.benchmark for row in result.rows])
+    named = f"difference in {named}" if result.baseline else named
+    axes.caption(f"{named[0].upper()}{named[1:]} by subject, each with the interval of that subject alone: {shown}.")
+    axes.scale(named, percent=True)
     if result.baseline:
-        axes.reference(0.0, "equal accuracy")
+        axes.reference(0.0, "no difference" if result.scores else "equal accuracy")
     for benchmark in dict.fromkeys(row.benchmark for row in result.rows):
         rows = [row for row in result.rows if row.benchmark == benchmark]
         for row in sorted(rows, key=lambda row: -(row.value if row.value is not None else -2.0)):
@@ -261,10 +199,19 @@ def _heterogeneity(benchmark: BenchmarkResponses, options: SubgroupsOptions, con
     return row.model_copy(update={"p_value": found.p_value, "p_error": found.standard_error})
 
 
+def check_test(options: SubgroupsOptions, check: Check, _models: Sequence[str], _benchmarks: int) -> CheckTest:
+    """Return what decides a check of a subject: at a limit of 0 on a difference its adjusted test, elsewhere the interval of that subject."""
+    if options.baseline is None:
+        return CheckTest(options.method, (1.0 - options.level) / 2.0)
+    if check.limit != 0.0:
+        return CheckTest("score", (1.0 - options.level) / 2.0)
+    return CheckTest(options.test, options.alpha / 2.0, shared_by_subjects=options.correction == "holm")
+
+
 FISHER = "Fisher (1935), J. R. Stat. Soc. 98(1), 39-82, doi:10.2307/2342435"
 WELCH = "Welch (1947), Biometrika 34(1-2), 28-35, doi:10.1093/biomet/34.1-2.28"
 RESHUFFLED = "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (reshuffled labels)"
-SOURCES = (FISHER, WELCH, MCNEMAR, HOLM, TANGO, PAIRED_MEANS, *INTERVALS, RESHUFFLED)
+SOURCES = (FISHER, WELCH, MCNEMAR, HOLM, TANGO, PAIRED_MEANS, *INTERVALS, POOL_TEST, RESHUFFLED)
 
 
 def sources_used(result: SubgroupsResult) -> tuple[str, ...]:
@@ -288,10 +235,13 @@ ANALYSIS = Analysis(
     compute=compute,
     metrics=("accuracy", "difference"),
     pair_metrics=("difference",),
+    ordered=("accuracy", "difference"),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/subgroups.html.j2",
     plot=plot,
+    check_test=check_test,
+    gate_defaults={"method": "clopper_pearson"},
     sources=SOURCES,
     sources_used=sources_used,
 )

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from evalspec.analyses.sources import CLUSTERS, HOLM, MCNEMAR, PAIRED_MEANS, POOLS, behind_pairs, used
+from evalspec.analyses.scores import as_recorded, declared_scores
+from evalspec.analyses.sources import CLUSTERS, HOLM, MCNEMAR, PAIRED_MEANS, POOL_TEST, POOLS, behind_pairs, used
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
+from evalspec.artifacts.scores import Score
 from evalspec.protocols import Analysis, Axes, Context
 
 if TYPE_CHECKING:
@@ -80,7 +82,10 @@ class TierBenchmark(Artifact):
 
 
 class TiersResult(Artifact):
-    """Every model of every benchmark, by score; `family_size` counts the comparisons that are judged together."""
+    """Every model of every benchmark, best score first; `family_size` counts the comparisons that are judged together.
+
+    `scores` says what scores are of where it is not right answers.
+    """
 
     method: Method
     alpha: float
@@ -89,6 +94,7 @@ class TiersResult(Artifact):
     most_lettered: int
     benchmarks: tuple[TierBenchmark, ...]
     rows: tuple[TierRow, ...]
+    scores: dict[Identifier, Score] = Field(default_factory=dict)
 
 
 def compute(responses: Responses, options: TiersOptions, context: Context) -> TiersResult:
@@ -119,6 +125,7 @@ def compute(responses: Responses, options: TiersOptions, context: Context) -> Ti
         most_lettered=MOST_LETTERED,
         benchmarks=tuple(about),
         rows=tuple(rows),
+        scores=declared_scores(responses),
     )
 
 
@@ -137,6 +144,7 @@ def estimates(result: TiersResult) -> tuple[Estimate, ...]:
             confidence_level=1.0 - result.alpha,
             method=f"{result.method}, all pairs",
             family_size=result.family_size,
+            jointly=True,
             n=questions[row.benchmark],
             unit="rank",
             polarity="lower_is_better",
@@ -159,7 +167,7 @@ def plot(result: TiersResult, axes: Axes) -> None:
 
 
 def stricter(options: TiersOptions, divisor: int) -> TiersOptions:
-    """Return the same analysis with a family that errs so many times less often."""
+    """Return the same analysis with a family that errs so many times less often; its rank intervals hold all together."""
     return options.model_copy(update={"alpha": options.alpha / divisor})
 
 
@@ -213,7 +221,7 @@ def _rows(contest: Contest, separation: Separation) -> Iterator[TierRow]:
         yield TierRow(
             benchmark=contest.benchmark.benchmark,
             model=contest.benchmark.models[model],
-            score=float(means[model]),
+            score=as_recorded(float(means[model]), contest.benchmark),
             rank=1 + int((means > means[model] + 1e-12).sum()),
             low=ranks.low[row],
             high=ranks.high[row],
@@ -235,7 +243,7 @@ def _letter(number: int) -> str:
 RANKS = "Mogstad, Romano, Shaikh & Wilhelm (2024), Rev. Econ. Stud. 91, 476-518, doi:10.1093/restud/rdad006 (rank intervals, possible best)"
 MAX_T = "Romano & Wolf (2005), Econometrica 73, 1237-1282, doi:10.1111/j.1468-0262.2005.00615.x (step-down max-T)"
 LETTERS = "Piepho (2004), J. Comput. Graph. Stat. 13, 456-466, doi:10.1198/1061860043515 (letters)"
-SOURCES = (RANKS, HOLM, MAX_T, LETTERS, MCNEMAR, PAIRED_MEANS, CLUSTERS, POOLS)
+SOURCES = (RANKS, HOLM, MAX_T, LETTERS, MCNEMAR, PAIRED_MEANS, CLUSTERS, POOLS, POOL_TEST)
 
 
 def sources_used(result: TiersResult) -> tuple[str, ...]:
@@ -252,12 +260,14 @@ ANALYSIS = Analysis(
     result=TiersResult,
     compute=compute,
     metrics=("rank",),
+    ordered=("rank",),
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/tiers.html.j2",
     plot=plot,
     stricter=stricter,
     least_models=2,
+    most_models={("method", "max_t"): MOST_MAX_T},
     sources=SOURCES,
     sources_used=sources_used,
 )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.artifacts.responses import BenchmarkResponses, Responses
+    from evalspec.artifacts.thresholds import Check
 
 CaseId = Literal[
     "declared", "missing_wrong", "missing_left_out", "missing_worst", "missing_best", "without_flagged", "fragile_worst", "fragile_best", "macro"
@@ -41,6 +42,17 @@ class Sides:
     def against(cls, model: str, others: Sequence[str] = ()) -> Sides:
         """Settle what is uncertain against a model and for others."""
         return cls(frozenset({model}), frozenset(others))
+
+    @classmethod
+    def against_claim(cls, check: Check, benchmark: BenchmarkResponses, unit: str) -> Sides:
+        """Settle what is uncertain against what a check claims: for its model on the one side, on the other for its baseline, or else all others.
+
+        A lower limit claims that the model is good, an upper one that it is bad; where less is better, and of a rank, the opposite.
+        """
+        others = [check.baseline] if check.baseline is not None else [model for model in benchmark.models if model != check.model]
+        against = cls.against(check.model, others)
+        falls = unit == "rank" or benchmark.lower_is_better
+        return against if check.lower != falls else against.turned()
 
     def turned(self) -> Sides:
         """Settle it the other way round."""
@@ -81,22 +93,26 @@ def varied(benchmark: BenchmarkResponses, case: CaseId, sides: Sides, gaps: Gaps
         case "missing_left_out":
             return replace(benchmark, missing="complete_case")
         case "missing_worst" | "missing_best":
-            return _settled(benchmark, np.isnan(benchmark.scores), sides)
+            return settled_for(benchmark, np.isnan(benchmark.scores), sides)
         case "fragile_worst" | "fragile_best":
-            return _settled(benchmark, _fragile(benchmark, gaps), sides)
+            return settled_for(benchmark, _fragile(benchmark, gaps), sides)
         case "without_flagged":
             return _chosen(benchmark, np.array([not flags for flags in benchmark.flags], dtype=np.bool_))
         case "declared" | "macro":
             return benchmark
 
 
-def _settled(benchmark: BenchmarkResponses, uncertain: NDArray[np.bool_], sides: Sides) -> BenchmarkResponses:
+def settled_for(benchmark: BenchmarkResponses, uncertain: NDArray[np.bool_], sides: Sides) -> BenchmarkResponses:
+    """Return the responses with uncertain answers (M, Q, K) wrong for the models on the one side and right for those on the other.
+
+    Of a score that is not of right answers, wrong is the worst there can be and right the best.
+    """
     from evalspec.artifacts.responses import Reason
 
     scores, reasons = benchmark.scores.copy(), benchmark.reasons.copy()
     for place, model in enumerate(benchmark.models):
         if model in sides.wrong or model in sides.right:
-            scores[place][uncertain[place]] = 1.0 if model in sides.right else 0.0
+            scores[place][uncertain[place]] = 1.0 - benchmark.worst if model in sides.right else benchmark.worst
             reasons[place][uncertain[place]] = Reason.NONE
     return replace(benchmark, scores=scores, reasons=reasons)
 
@@ -129,6 +145,7 @@ def _chosen(benchmark: BenchmarkResponses, which: NDArray[np.bool_]) -> Benchmar
         flags=(),
         weights=weights / weights.mean(),
         scores=benchmark.scores[:, which],
+        texts=None if benchmark.texts is None else benchmark.texts[:, which],
         reasons=benchmark.reasons[:, which],
         choices=benchmark.choices[:, which],
         logprobs=None if benchmark.logprobs is None else benchmark.logprobs[:, which],

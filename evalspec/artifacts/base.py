@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 __all__ = [
+    "FINGERPRINT_PATTERN",
     "AnalysisId",
     "Artifact",
     "BenchmarkId",
     "Digest",
+    "Fingerprint",
     "Identifier",
     "JsonValue",
     "ModelId",
+    "Precision",
     "Proportion",
     "Text",
     "canonical_json",
@@ -28,6 +31,13 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 """A short name that is safe in file names, tables and URLs."""
 
+
+FINGERPRINT_PATTERN = r"^SHA256:[A-Za-z0-9+/]{43}=$"
+Fingerprint = Annotated[str, Field(pattern=FINGERPRINT_PATTERN)]
+"""Of a public key: `SHA256:` and the base64 of the SHA-256 of its SubjectPublicKeyInfo."""
+
+Precision = Literal["as_shipped", "float32", "bfloat16", "float16"]
+"""In which numbers a model computes: those that its weights are stored in, or these."""
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 """What an author says in words."""

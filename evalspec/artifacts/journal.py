@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from evalspec.artifacts.base import Artifact, Digest, sha256_hex
+from evalspec.artifacts.base import Artifact, Digest, Precision, sha256_hex
 from evalspec.artifacts.protocol import BatchRule
 from evalspec.artifacts.served import Reply, ServerAbilities
 
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
 Length = Annotated[int, Field(ge=1, le=1 << 53)]
+Seconds = Annotated[float, Field(ge=0)]
 LogProbability = Annotated[float, Field(le=1.0)]
 """In nats; above 0 by rounding at most."""
 
@@ -32,7 +33,7 @@ class JobKey(Artifact):
     format: Literal[1] = 1
     weights_sha256: Digest
     tokenizer_sha256: Digest
-    precision: Literal["as_shipped", "float32"]
+    precision: Precision
     method: Literal["letter", "option"]
     prompt: str
     preambles_sha256: Digest | None = None
@@ -59,6 +60,9 @@ class SessionRecord(Artifact):
     device: str
     threads: Count
     server: ServerAbilities | None = Field(default=None, description="What a server was found to give, where one was asked.")
+    start_seconds: Seconds | None = Field(default=None, description="To import the libraries, where this model was the first of its worker.")
+    load_seconds: Seconds | None = Field(default=None, description="To load the model, where this session began with that.")
+    ends: tuple[Count, ...] = Field(default=(), description="The token ids that end a text, where texts are generated.")
 
 
 class TopTokens(Artifact):
@@ -68,8 +72,42 @@ class TopTokens(Artifact):
     probabilities: tuple[Annotated[float, Field(ge=0, le=1)], ...]
 
 
+class SampledKey(Artifact):
+    """Everything that can change the texts that a job generates, and how they are read where the texts are not kept."""
+
+    format: Literal[1] = 1
+    weights_sha256: Digest
+    tokenizer_sha256: Digest
+    precision: Precision
+    method: Literal["sampled"] = "sampled"
+    draws: Literal["inverse_cdf_v1"] = "inverse_cdf_v1"
+    seed: int
+    temperature: float
+    max_tokens: int
+    stop: tuple[str, ...]
+    prompt: str
+    preambles_sha256: Digest | None = None
+    chat: bool = False
+    batches: BatchRule | Literal["one_by_one"]
+    questions: tuple[Digest, ...]
+    repeats: tuple[Count, ...] = Field(description="The repeat of each question.")
+    reading_sha256: Digest | None = Field(default=None, description="Of the rules by which answers are read, where no text is kept.")
+
+
+class Generated(Artifact):
+    """A generated answer: its text, or, of questions that stay secret, what was read off it; how it ended, and its tokens."""
+
+    text: str | None = None
+    choice: Count | None = None
+    refused: bool = False
+    ended: Literal["end", "stop", "limit"]
+    tokens: Length
+
+
 class BatchRecord(Artifact):
     """The results of one batch: per question the summed log-probability, in nats, of each answer, with its tokens and UTF-8 bytes.
+
+    Where answers are generated, they stand in `generated`, and there are no log-probabilities.
 
     Where a server names only its likeliest tokens, `logprobs` are what the answers have at most, and `lowest` what they have at least, None where
     nothing is known but that.
@@ -78,16 +116,18 @@ class BatchRecord(Artifact):
     kind: Literal["batch"] = "batch"
     index: Count
     questions: tuple[Count, ...] = Field(description="Positions in the job's list of questions.")
-    logprobs: tuple[tuple[LogProbability, ...], ...]
-    token_counts: tuple[tuple[Length, ...], ...]
-    byte_counts: tuple[tuple[Length, ...], ...]
+    logprobs: tuple[tuple[LogProbability, ...], ...] = ()
+    token_counts: tuple[tuple[Length, ...], ...] = ()
+    byte_counts: tuple[tuple[Length, ...], ...] = ()
     lowest: tuple[tuple[LogProbability | None, ...], ...] = ()
     distributions: tuple[TopTokens, ...] = Field(default=(), description="The answer distribution of each question, where it was asked for.")
     padded_tokens: Count
     real_tokens: Count
-    seconds: Annotated[float, Field(ge=0)]
+    seconds: Seconds
+    peak_bytes: Count | None = Field(default=None, description="The most memory in use since the model was loaded, where the system tells.")
     parts: Length = Field(default=1, description="In how many parts it was computed, more than one where memory ran out.")
     reply: Reply | None = None
+    generated: tuple[Generated, ...] = ()
 
 
 Record = Annotated[SessionRecord | BatchRecord, Field(discriminator="kind")]
@@ -115,8 +155,11 @@ class JobRecord:
         return bool(self.sessions) and len(self.batches) == self.sessions[0].batches and self.answered == self.sessions[0].questions
 
     def fits(self, answers: Sequence[int]) -> bool:
-        """Return whether the results can be those of questions with so many answers each, as every record that was not forged is."""
-        rows = ((position, values) for batch in self.batches.values() for position, values in zip(batch.questions, batch.logprobs, strict=True))
+        """Return whether the results can be those of questions with so many answers each, as every record that was not forged is.
+
+        A question whose answer is generated has none beforehand.
+        """
+        rows = ((position, values) for batch in self.batches.values() for position, values in _compared(batch))
         right = all(session.questions == len(answers) for session in self.sessions)
         return right and all(len(values) == answers[position] for position, values in rows)
 
@@ -130,6 +173,7 @@ class JobRecord:
                 batch.byte_counts,
                 *([batch.lowest] if batch.lowest else []),
                 *([[top.tokens, top.probabilities] for top in batch.distributions]),
+                *(one.model_dump(mode="json") for one in batch.generated),
             ]
             for _, batch in sorted(self.batches.items())
         ]
@@ -193,12 +237,26 @@ def _mac(secret: bytes, previous: str, body: object) -> str:
     return hmac.digest(secret, _compact([previous, body]).encode(), "sha256").hex()
 
 
+def _compared(batch: BatchRecord) -> Iterator[tuple[int, Sequence[float]]]:
+    """Yield the position of each question of a batch with its log-probabilities; none where its answer was generated."""
+    yield from zip(batch.questions, ((),) * len(batch.generated) if batch.generated else batch.logprobs, strict=True)
+
+
 def _fits(batch: BatchRecord, session: SessionRecord, answered: set[int]) -> bool:
     """Return whether a batch answers questions of the session that no other one has, with as many numbers of each sort for each."""
     positions = set(batch.questions)
-    shapes = {tuple(map(len, numbers)) for numbers in (batch.logprobs, batch.token_counts, batch.byte_counts, batch.lowest or batch.logprobs)}
-    distinct = len(positions) == len(batch.questions) == len(batch.logprobs) and positions.isdisjoint(answered)
-    return distinct and len(shapes) == 1 and 0 not in shapes.pop() and all(position < session.questions for position in positions)
+    answers = batch.generated or batch.logprobs
+    distinct = len(positions) == len(batch.questions) == len(answers) and positions.isdisjoint(answered)
+    return distinct and _is_whole(batch) and all(position < session.questions for position in positions)
+
+
+def _is_whole(batch: BatchRecord) -> bool:
+    """Return whether a batch has either generated answers alone, or as many numbers of each sort for each question."""
+    numbers = (batch.logprobs, batch.token_counts, batch.byte_counts, batch.lowest or batch.logprobs)
+    if batch.generated:
+        return not any(numbers) and not batch.distributions
+    shapes = {tuple(map(len, some)) for some in numbers}
+    return len(shapes) == 1 and 0 not in shapes.pop()
 
 
 def _compact(value: Mapping[str, object] | Sequence[object]) -> str:

@@ -34,13 +34,13 @@ class LockedBenchmark(_Said):
 
 
 class LockedModel(_Said):
-    """A model as it was settled: the root over its weights (OpenSSF model signing, file method), or its recorded responses.
+    """A model as it was settled: the root over its weights (OpenSSF model signing, file method), or its recorded responses, or an earlier run's.
 
     Of a served model there is no digest: its weights cannot be known.
     """
 
     id: Identifier
-    kind: Literal["checkpoint", "recorded", "served"]
+    kind: Literal["checkpoint", "recorded", "served", "earlier_run"]
     sha256: Digest | None
 
 

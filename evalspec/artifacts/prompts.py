@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from evalspec.artifacts.questions import LETTERS, Question
-from evalspec.artifacts.study import LetterScoring, OptionScoring
+from evalspec.artifacts.study import Scoring
 
 LETTER_PROMPT = "{question}\n{choices}\nAnswer:"
 OPTION_PROMPT = "{question}\nAnswer:"
@@ -18,25 +18,37 @@ CLINGING = ("\n", "(", "[", "*", '"', "'", "`")
 _FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
-def prompt_template(scoring: LetterScoring | OptionScoring) -> str:
+def prompt_template(scoring: Scoring) -> str:
     """Return the template that the study gives, or the default one of its scoring method."""
     if scoring.prompt is not None:
         return scoring.prompt
-    return LETTER_PROMPT if scoring.method == "letter" else OPTION_PROMPT
+    return LETTER_PROMPT if answers_with(scoring) == "letter" else OPTION_PROMPT
 
 
-def allowed_fields(scoring: LetterScoring | OptionScoring) -> tuple[str, ...]:
-    """Return the fields that a template of this scoring method may use; all but `subject` are also required."""
-    return ("question", "choices", "subject") if scoring.method == "letter" else ("question", "subject")
+def answers_with(scoring: Scoring) -> Literal["letter", "option"]:
+    """Return what a model is to answer with: the letter of a choice, or its text."""
+    if scoring.method == "sampled":
+        return "letter" if scoring.reads_letters else "option"
+    return scoring.method
 
 
-def template_faults(scoring: LetterScoring | OptionScoring) -> tuple[str, ...]:
+def allowed_fields(scoring: Scoring) -> tuple[str, ...]:
+    """Return the fields that a template of this scoring method may use."""
+    return ("question", "subject") if scoring.method == "option" else ("question", "choices", "subject")
+
+
+def required_fields(scoring: Scoring) -> tuple[str, ...]:
+    """Return the fields that a template of this scoring method must use."""
+    return ("question", "choices") if answers_with(scoring) == "letter" else ("question",)
+
+
+def template_faults(scoring: Scoring) -> tuple[str, ...]:
     """Return what is wrong with the template, in words; empty when nothing is."""
     used = _FIELD.findall(prompt_template(scoring))
     allowed = allowed_fields(scoring)
     listed = ", ".join(f"{{{field}}}" for field in allowed)
     unknown = [f"the prompt uses {{{field}}}; a prompt of method '{scoring.method}' may use {listed}" for field in used if field not in allowed]
-    absent = [f"the prompt does not use {{{field}}}" for field in allowed if field != "subject" and field not in used]
+    absent = [f"the prompt does not use {{{field}}}" for field in required_fields(scoring) if field not in used]
     return tuple(dict.fromkeys(unknown + absent))
 
 

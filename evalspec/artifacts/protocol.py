@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from evalspec.artifacts.base import Artifact, Digest, Identifier
+from evalspec.artifacts.base import Artifact, Digest, Fingerprint, Identifier, Precision
 from evalspec.artifacts.samples import Sample
+from evalspec.artifacts.scores import Score
 from evalspec.artifacts.served import ServedIdentity
 from evalspec.artifacts.study import AnalysisRequest, Disclosure, MissingRule, Scoring, Target
 from evalspec.artifacts.thresholds import Thresholds
@@ -37,6 +39,11 @@ class CheckpointIdentity(Artifact):
     stored_dtype: str
     origin: str = Field(description="How the study names it: the path as written, or hub id and revision.")
 
+    @property
+    def gguf(self) -> str | None:
+        """The name of the GGUF file that holds weights and tokenizer; None for a folder as transformers writes it."""
+        return self.files[0].name if [PurePosixPath(file.name).suffix for file in self.files] == [".gguf"] else None
+
 
 class RecordIdentity(Artifact):
     """Which recorded table a model's responses are replayed from."""
@@ -47,15 +54,62 @@ class RecordIdentity(Artifact):
     origin: str
 
 
-Identity = Annotated[CheckpointIdentity | RecordIdentity | ServedIdentity, Field(discriminator="kind")]
+System = Annotated[CheckpointIdentity | RecordIdentity | ServedIdentity, Field(discriminator="kind")]
+"""What gives answers."""
+
+
+class EarlierIdentity(Artifact):
+    """A model of an earlier signed run: which run, whose signature it bears, and what the model was in it.
+
+    The manifest of that run travels along, so that `signer_certificate`, which says nothing of its holder, lets anybody check the signature.
+    """
+
+    kind: Literal["earlier_run"] = "earlier_run"
+    run_id: str
+    signed_at: str = Field(description="By the signer's own word.")
+    model: Identifier = Field(description="Its id in that run.")
+    signer: Fingerprint
+    signer_certificate: str
+    manifest_sha256: Digest
+    protocol_sha256: Digest
+    responses_sha256: Digest
+    precision: Precision = Field(description="In which the model was scored there, where it was.")
+    system: System
+    origin: str = Field(description="The run's folder as the study names it.")
+
+
+Identity = Annotated[CheckpointIdentity | RecordIdentity | ServedIdentity | EarlierIdentity, Field(discriminator="kind")]
 """What a model id stands for."""
+
+
+Route = Literal["scored_here", "earlier_run", "recorded", "server"]
+"""Where answers come from: this run, an earlier signed one, a table that others wrote, or a server."""
+
+
+def system_of(identity: Identity) -> CheckpointIdentity | RecordIdentity | ServedIdentity:
+    """Return what gave a model's answers, in this run or in the earlier one that they are taken from."""
+    return identity.system if isinstance(identity, EarlierIdentity) else identity
+
+
+def earlier_manifest(sha256: str) -> str:
+    """Return the name under which a run directory keeps the manifest of an earlier run."""
+    return f"earlier-{sha256}.dsse.json"
+
+
+def known_digest(identity: Identity) -> str | None:
+    """Return the digest of weights, of recorded responses or of an earlier run's; None behind a server, whose weights nobody outside knows."""
+    if isinstance(identity, CheckpointIdentity):
+        return identity.weights_sha256
+    if isinstance(identity, EarlierIdentity):
+        return identity.responses_sha256
+    return identity.sha256 if isinstance(identity, RecordIdentity) else None
 
 
 class ProtocolModel(Artifact):
     """A model under test, resolved to digests."""
 
     id: Identifier
-    precision: Literal["as_shipped", "float32"]
+    precision: Precision
     identity: Identity
 
 
@@ -131,6 +185,7 @@ class ProtocolBenchmark(Artifact):
     target: Target = "super_population"
     pool: Pool | None = Field(default=None, description="The source, where the target is this pool.")
     missing: MissingRule
+    score: Score | None = Field(default=None, description="Of recorded scores that are not right and wrong answers.")
     scoring: Scoring
     prompt: str = Field(description="The prompt template as used.")
     preambles: tuple[Preamble, ...] = ()

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
-from evalspec.artifacts.protocol import Pool
+from evalspec.artifacts.protocol import Pool, Route
 from evalspec.artifacts.samples import SampleMethod
+from evalspec.artifacts.scores import Score
 from evalspec.artifacts.served import ServerFacts
 from evalspec.artifacts.study import MissingRule
 
@@ -26,6 +27,8 @@ class Reason(IntEnum):
     NOT_ANSWERED = 2  # recorded as missing
     NOT_RECORDED = 3  # the recorded table has no row for this question
     CENSORED = 4  # the best choice cannot be told from the tokens that a server lists
+    REFUSED = 5  # the generated text refuses, by a declared pattern, and no rule finds a choice in it
+    UNPARSEABLE = 6  # no declared rule finds a choice in the generated text
 
 
 class SelfCheck(Artifact):
@@ -37,12 +40,41 @@ class SelfCheck(Artifact):
     p999_difference: float
 
 
+class TextCheck(Artifact):
+    """What changed when texts were generated again one at a time: in how many another choice was read, and how many are not the same text.
+
+    `rewritten` is None where no texts are kept.
+    """
+
+    texts: int
+    flips: int
+    rewritten: int | None = None
+
+
+class GeneratedFacts(Artifact):
+    """The texts of one model on one benchmark: how many refuse or hold no choice, how they ended, and their tokens.
+
+    A text ends by the model's own end, with one of the token ids `ends`, by a stop text or by the limit.
+    """
+
+    texts: int
+    refused: int
+    unparseable: int
+    at_end: int
+    at_stop: int
+    at_limit: int
+    tokens: int
+    ends: tuple[int, ...] = ()
+    check: TextCheck | None = None
+
+
 class Origin(Artifact):
-    """How one model's responses to one benchmark came about."""
+    """How one model's responses to one benchmark came about; `earlier_route` is how in the earlier run that they are taken from."""
 
     model: Identifier
     benchmark: Identifier
-    route: Literal["scored_here", "recorded", "server"]
+    route: Route
+    earlier_route: Literal["scored_here", "recorded", "server"] | None = None
     precision: str
     chosen: dict[str, int] = Field(default_factory=dict, description="How often each letter was chosen.")
     letters: tuple[tuple[str, int], ...] = ()
@@ -54,6 +86,7 @@ class Origin(Artifact):
     fragile_gap: float | None = None
     self_check: SelfCheck | None = None
     server: ServerFacts | None = None
+    generated: GeneratedFacts | None = None
     versions: dict[str, str] = Field(default_factory=dict)
 
 
@@ -94,7 +127,8 @@ class BenchmarkResponses:
     `strata` says that subjects are groups that the study asks about; `clusters` holds a label per question where the study declares clusters
     and is empty where it does not; `flags` holds each question's known problems, or is empty where none is flagged; `sample` is how the
     questions were drawn; `pool` is what they were drawn from where the study asks about that pool alone; `distributions` are there where the
-    study asks for them.
+    study asks for them; `score` is what the study declares of scores that are not right and wrong answers; `texts` (M, Q, K) are generated
+    answers, None where a model wrote none or where they are not disclosed.
     Raises ValueError when shapes or values do not fit together.
     """
 
@@ -114,6 +148,8 @@ class BenchmarkResponses:
     sample: SampleMethod = "all"
     pool: Pool | None = None
     distributions: AnswerTokens | None = None
+    score: Score | None = None
+    texts: NDArray[np.object_] | None = None
 
     def __post_init__(self) -> None:
         m, q = len(self.models), len(self.questions)
@@ -127,17 +163,31 @@ class BenchmarkResponses:
             raise ValueError("a score must be missing exactly where a reason is given")
         if np.any((self.scores[present] < 0) | (self.scores[present] > 1)):
             raise ValueError("scores must lie in [0, 1]")
-        for array in (self.weights, self.scores, self.reasons, self.choices, self.logprobs):
+        for array in (self.weights, self.scores, self.reasons, self.choices, self.logprobs, self.texts):
             if array is not None:
                 array.setflags(write=False)
 
     def settled(self) -> NDArray[np.float64]:
         """Return scores (M, Q) averaged over repeats, with missing ones settled by the declared rule.
 
-        `wrong` counts a missing score as 0; `complete_case` leaves NaN for the analysis to drop; `error` has been refused before.
+        `wrong` counts a missing score as the worst; `complete_case` leaves NaN for the analysis to drop; `error` has been refused before.
         """
-        scores = np.where(np.isnan(self.scores), 0.0, self.scores) if self.missing == "wrong" else self.scores
+        scores = np.where(np.isnan(self.scores), self.worst, self.scores) if self.missing == "wrong" else self.scores
         return np.asarray(scores.mean(axis=2), dtype=np.float64)
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether less of the score is better."""
+        return self.score is not None and self.score.lower_is_better
+
+    @property
+    def worst(self) -> float:
+        """The worst score that there can be."""
+        return 1.0 if self.lower_is_better else 0.0
+
+    def merits(self) -> NDArray[np.float64]:
+        """Return settled scores (M, Q) counted so that more is better: as they are, or what they are short of 1."""
+        return 1.0 - self.settled() if self.lower_is_better else self.settled()
 
     def at(self, places: Sequence[int]) -> BenchmarkResponses:
         """Return the responses to the questions at these places, in this order."""
@@ -154,6 +204,7 @@ class BenchmarkResponses:
             choices=self.choices[:, chosen],
             logprobs=None if self.logprobs is None else self.logprobs[:, chosen],
             distributions=None if self.distributions is None else self.distributions.at(chosen),
+            texts=None if self.texts is None else self.texts[:, chosen],
         )
 
     def missing_counts(self) -> dict[str, dict[str, int]]:
@@ -172,6 +223,8 @@ def _check_shapes(responses: BenchmarkResponses, m: int, q: int) -> None:
             raise ValueError(f"{name} must be {responses.scores.shape}; got {getattr(responses, name).shape}")
     if responses.logprobs is not None and (responses.logprobs.ndim != 3 or responses.logprobs.shape[:2] != (m, q)):
         raise ValueError(f"logprobs must be ({m}, {q}, C); got {responses.logprobs.shape}")
+    if responses.texts is not None and responses.texts.shape != responses.scores.shape:
+        raise ValueError(f"texts must be {responses.scores.shape}; got {responses.texts.shape}")
     if responses.weights.shape != (q,) or len(responses.subjects) != q:
         raise ValueError(f"weights and subjects must have one entry for each of {q} questions")
     if len(responses.clusters) not in (0, q) or len(responses.flags) not in (0, q):

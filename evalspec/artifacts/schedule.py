@@ -49,13 +49,14 @@ class Job(Artifact):
 
 
 class MemoryNeed(Artifact):
-    """What a model needs on its device, from safetensors headers and config.json alone."""
+    """What a model needs on its device, from the headers of its files alone, or, where `measured`, as it was when a small part was scored there."""
 
     model: Identifier
     parameters: int
     stored_dtype: str
     weights_bytes: int
     working_bytes: int
+    measured: bool = False
 
     @property
     def total_bytes(self) -> int:
@@ -107,12 +108,23 @@ class Rankable(Artifact):
     undefined: str | None = None
 
 
+class LastLook(Artifact):
+    """The last of several planned looks at a check: its number, its questions, its alpha, and the chance of passing at it."""
+
+    look: int
+    n: int
+    alpha: float
+    power: float | None = None
+
+
 class GateForecast(Artifact):
     """How likely a check is to pass on this sample, under a truth that is declared or assumed and never observed.
 
     `truth` is the true difference, or the true accuracy; `power` is the chance of passing under it, `needed` the number of questions that would
     make that chance `wanted`, None when there is none, with the reason in `why_not`. `smallest` is the truth nearest to the limit that passes
-    with the chance `wanted` on this sample, None when none does. `alpha` is the chance of a false pass on the one side that matters.
+    with the chance `wanted` on this sample, None when none does. `alpha` is the chance of a false pass on the one side that matters. Where looks
+    are planned, `n`, `alpha` and `power` are those of this look, `needed` and `smallest` are at the alpha of the `last` one. `n` and `needed` count
+    questions of the `subject` where the check names one.
     """
 
     check: Identifier
@@ -130,6 +142,8 @@ class GateForecast(Artifact):
     wanted: float = 0.8
     needed: int | None = None
     smallest: float | None = None
+    subject: str | None = None
+    last: LastLook | None = None
     why_not: str | None = None
     undefined: str | None = None
 

@@ -37,7 +37,12 @@ class ServedOrder(Order):
     quoting: bool
 
     def key(self, work: BenchmarkWork, questions: tuple[AskedQuestion, ...], *, one_by_one: bool = False) -> ServedKey:
-        """Return what is asked; its digest is the id of the job in the journal. Questions of the self-check are asked again."""
+        """Return what is asked; its digest is the id of the job in the journal. Questions of the self-check are asked again.
+
+        Raises ValueError for texts to generate, which studies do not ask of servers.
+        """
+        if work.scoring.method == "sampled":
+            raise ValueError(f"benchmark '{work.benchmark}' has models write texts, which is not asked of servers")
         return ServedKey(
             endpoint=self.identity.endpoint,
             name=self.identity.model,

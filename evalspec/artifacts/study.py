@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
-from evalspec.artifacts.base import Artifact, Digest, Identifier, JsonValue, Text
+from evalspec.artifacts.base import Artifact, Digest, Identifier, JsonValue, Precision, Text
+from evalspec.artifacts.extraction import ANSWER_RULES, REFUSALS, ExtractionRule, Pattern
 from evalspec.artifacts.samples import Sample, SampleAll
-from evalspec.artifacts.served import Price, ServedModel
+from evalspec.artifacts.scores import Score
+from evalspec.artifacts.served import Price
+from evalspec.artifacts.sources import ModelSource, QuestionSource
 from evalspec.artifacts.thresholds import Thresholds
 
 API_VERSIONS = ("evalspec/v1",)
 
 Entry = TypeVar("Entry", "Model", "Benchmark", "AnalysisRequest")
-RelativePath = Annotated[str, Field(min_length=1, max_length=1000)]
-HubName = Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$", max_length=200)]
-Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 
 
 class Person(Artifact):
@@ -39,44 +39,12 @@ class Purpose(Artifact):
     measured: Text | None = Field(default=None, alias="construct", description="The ability or property that the questions stand for.")
     intended_use: Text | None = None
     decision: Text | None = None
-
-
-class LocalCheckpoint(Artifact):
-    """A folder in the layout of transformers: config.json, *.safetensors and the tokenizer."""
-
-    path: RelativePath
-
-
-class HubCheckpoint(Artifact):
-    """A model on the Hugging Face hub at a fixed commit, read from the local hub cache."""
-
-    hub: HubName
-    revision: Revision
-
-
-class RecordedResponses(Artifact):
-    """A table of results recorded earlier (Parquet or CSV), replayed instead of scoring."""
-
-    responses: RelativePath
-    sha256: Digest | None = None
-    model: Text | None = Field(default=None, description="The table's name for this model; by default the model's id.")
-
-
-def _kind_of_source(source: Any) -> str | None:  # Any: raw input or a model, as pydantic hands it over
-    """Tell a source by the key that only its kind has, so that a fault is reported against that kind alone."""
-    kinds = ("path", "hub", "responses", "endpoint", "file")
-    if isinstance(source, dict):
-        return next((kind for kind in kinds if kind in source), None)
-    return next((kind for kind in kinds if hasattr(source, kind)), None)
-
-
-ModelSource = Annotated[
-    Annotated[LocalCheckpoint, Tag("path")]
-    | Annotated[HubCheckpoint, Tag("hub")]
-    | Annotated[RecordedResponses, Tag("responses")]
-    | Annotated[ServedModel, Tag("endpoint")],
-    Discriminator(_kind_of_source),
-]
+    hypothesis: Text | None = Field(default=None, description="What you expected before any answer was seen.")
+    population: Text | None = Field(default=None, description="Which tasks, users or uses the result is meant to speak for.")
+    threat_model: Text | None = Field(
+        default=None, description="Who could do harm with the ability that is measured, and how, where that is the concern."
+    )
+    risks: Text | None = Field(default=None, description="Which risks of the intended use bear on what follows from the result.")
 
 
 class Model(Artifact):
@@ -84,61 +52,18 @@ class Model(Artifact):
 
     id: Identifier
     source: ModelSource
-    precision: Literal["as_shipped", "float32"] = "as_shipped"
+    precision: Precision = "as_shipped"
     family: Text | None = None
     parameters: Annotated[float, Field(gt=0)] | None = None
     training_tokens: Annotated[float, Field(gt=0)] | None = None
     licence: Text | None = None
+    safeguards: Text | None = Field(
+        default=None, description="Which safeguards stood around the model when it was asked: filters, a system prompt, refusals trained in or out."
+    )
     price: Price | None = Field(default=None, description="What a server charges for tokens; without it nothing is said about cost.")
     max_cost: Annotated[float, Field(gt=0)] | None = Field(
         default=None, description="The most that a served model may cost this study, in the currency of its price; what would cost more is not asked."
     )
-
-
-class FieldNames(Artifact):
-    """Which columns or keys of the question file hold what; by default the conventional names are tried."""
-
-    id: Text | None = None
-    question: Text | None = None
-    choices: Text | None = None
-    answer: Text | None = None
-    subject: Text | None = None
-    cluster: Text | None = None
-    flags: Text | None = None
-
-
-DuplicateChoices = Annotated[
-    Literal["refuse", "keep"],
-    Field(description="What is done about a question that offers the same choice twice; `keep` asks it as it stands."),
-]
-
-
-class QuestionFile(Artifact):
-    """A file of questions: JSONL, CSV or Parquet, told by its ending."""
-
-    file: RelativePath
-    sha256: Digest | None = None
-    fields: FieldNames = FieldNames()
-    duplicate_choices: DuplicateChoices = "refuse"
-    licence: Text | None = None
-
-
-class HubQuestions(Artifact):
-    """A data set on the Hugging Face hub at a fixed commit, read from the local hub cache."""
-
-    hub: HubName
-    revision: Revision
-    split: Identifier
-    config: Identifier | None = None
-    fields: FieldNames = FieldNames()
-    duplicate_choices: DuplicateChoices = "refuse"
-    licence: Text | None = None
-
-
-QuestionSource = Annotated[
-    Annotated[QuestionFile, Tag("file")] | Annotated[HubQuestions, Tag("hub")],
-    Discriminator(_kind_of_source),
-]
 
 
 class Groups(Artifact):
@@ -180,10 +105,64 @@ class OptionScoring(Artifact):
     prompt: Text | None = Field(default=None, description="Template with {question} and, if wanted, {subject}.")
 
 
-Scoring = Annotated[LetterScoring | OptionScoring, Field(discriminator="method")]
+Stop = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class SampledScoring(Artifact):
+    """The model writes a text, once or several times, and its choice is read off the text by declared rules."""
+
+    method: Literal["sampled"]
+    shots: Shots = 0
+    examples: Examples = Examples()
+    chat: bool = False
+    repeats: Annotated[int, Field(ge=1, le=256)] = Field(
+        default=1, description="How many texts each model writes for each question; they are averaged within their question."
+    )
+    temperature: Annotated[float, Field(ge=0, le=2)] = Field(
+        default=0.0, description="What log-probabilities are divided by before a token is drawn; at 0 the likeliest token is taken."
+    )
+    max_tokens: Annotated[int, Field(ge=1, le=32768)] = Field(default=256, description="After how many tokens a text is cut off.")
+    stop: Annotated[tuple[Stop, ...], Field(max_length=16)] = Field(
+        default=(), description="Texts that end the generated one, and do not belong to it; the model's own end always does."
+    )
+    extract: Annotated[tuple[ExtractionRule, ...], Field(min_length=1, max_length=16)] = Field(
+        default=ANSWER_RULES,
+        description="How the choice is read off the text: the first of these rules that finds a choice decides. By default "
+        "rules for letters and for texts, which the report shows.",
+    )
+    refusals: Annotated[tuple[Pattern, ...], Field(max_length=32)] = Field(
+        default=REFUSALS,
+        description="Regular expressions that tell a refusal among the texts in which no rule finds a choice; English wordings by default.",
+    )
+    prompt: Text | None = Field(default=None, description="Template with {question} and, if wanted, {choices} and {subject}.")
+
+    @property
+    def reads_letters(self) -> bool:
+        """Whether a rule looks for letters, which the prompt must show and worked examples answer with."""
+        return any(rule.reads == "letter" for rule in self.extract)
+
+
+Scoring = Annotated[LetterScoring | OptionScoring | SampledScoring, Field(discriminator="method")]
 MissingRule = Literal["error", "wrong", "complete_case"]
 Disclosure = Literal["full", "ids", "none"]
 Target = Literal["super_population", "this_pool"]
+
+
+class About(Artifact):
+    """What the author knows of the questions and cannot be read off them; it moves no number and is printed as stated."""
+
+    language: Text | None = Field(default=None, description="The languages that the questions are in.")
+    key_quality: Text | None = Field(
+        default=None, description="How the answer keys came about and how many of them are known or thought to be wrong."
+    )
+    contamination: Text | None = Field(
+        default=None, description="What is known of whether models saw the questions in training, and how that was looked into."
+    )
+    sensitive_content: Text | None = Field(default=None, description="What in the questions could offend or harm.")
+    personal_data: Text | None = Field(default=None, description="Which personal data the questions hold.")
+    human_baseline: Text | None = Field(
+        default=None, description="How well people do on these questions: who, how many, asked how, and from which source."
+    )
 
 
 class Benchmark(Artifact):
@@ -195,8 +174,10 @@ class Benchmark(Artifact):
     groups: Groups = Groups()
     target: Target = "super_population"
     missing: MissingRule = "wrong"
+    score: Score | None = Field(default=None, description="What recorded scores are, where they are not right and wrong answers.")
     scoring: Scoring
     disclosure: Disclosure = "full"
+    about: About = Field(default=About(), description="What you know of the questions that cannot be read off them, for the report.")
 
 
 class AnalysisRequest(Artifact):
@@ -214,6 +195,9 @@ class ReportOptions(Artifact):
 
     samples: Annotated[int, Field(ge=5, le=100)] = Field(default=5, description="Random question and response pairs shown per benchmark.")
     language: Literal["en"] = "en"
+    status: Literal["draft", "final"] | None = Field(default=None, description="Whether the report is a draft or final, printed as you state it.")
+    supersedes: tuple[Text, ...] = Field(default=(), description="Ids of earlier runs whose reports this one takes the place of.")
+    changes: tuple[Text, ...] = Field(default=(), description="What was wrong in those reports or is otherwise new in this one.")
 
 
 class Study(Artifact):

@@ -48,6 +48,11 @@ class Check(Artifact):
                 return limit
         raise ValueError(f"check {self.id!r} sets no limit")
 
+    @property
+    def lower(self) -> bool:
+        """Whether the limit is a lower one, that an estimate must reach or exceed."""
+        return self.at_least is not None or self.above is not None
+
 
 class Thresholds(Artifact):
     """Which checks decide, and what an inconclusive one does to the exit code."""

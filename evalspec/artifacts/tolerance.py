@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evalspec.artifacts.protocol import CheckpointIdentity, ProtocolModel
+from evalspec.artifacts.protocol import CheckpointIdentity, ProtocolModel, system_of
 from evalspec.artifacts.responses import SelfCheck
 
 FLOAT32 = 1e-3
@@ -17,7 +17,8 @@ WIDE = ("float32", "float64")
 
 def computes_wide(model: ProtocolModel) -> bool:
     """Return whether a model computes in 32 bits or more."""
-    return model.precision == "float32" or (isinstance(model.identity, CheckpointIdentity) and model.identity.stored_dtype in WIDE)
+    system = system_of(model.identity)
+    return model.precision == "float32" or (isinstance(system, CheckpointIdentity) and system.stored_dtype in WIDE)
 
 
 def tolerance_of(model: ProtocolModel, self_check: SelfCheck | None) -> float:

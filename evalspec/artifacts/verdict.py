@@ -15,8 +15,9 @@ Outcome = Literal["passed", "failed", "inconclusive"]
 class CheckResult(Artifact):
     """One check on one estimate: what was required, what was observed, and why the outcome follows.
 
-    `divisor` is what the check's error rate was divided by, so that several checks together keep it. `forecast` holds the questions that the
-    check needs under its declared or assumed truth, and `advice` what an undecided check leaves to do.
+    `settled` is the estimate with the `missing` answers counted against the check, where some are and that can be told: a check passes only if
+    that passes too. `divisor` is what the check's error rate was divided by, so that several checks together keep it. `forecast` holds the questions
+    that the check needs under its declared or assumed truth, and `advice` what an undecided check leaves to do.
     """
 
     check: Check
@@ -25,6 +26,8 @@ class CheckResult(Artifact):
     outcome: Outcome
     why: str
     error_control: bool
+    missing: int = 0
+    settled: Estimate | None = None
     divisor: int = 1
     forecast: GateForecast | None = None
     advice: str | None = None

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import takewhile
 
 from evalspec.artifacts.questions import LETTERS
-from evalspec.artifacts.study import FieldNames
+from evalspec.artifacts.sources import FieldNames
 from evalspec.tables.faults import Faults
 from evalspec.tables.rows import Row
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalspec.artifacts.base import sha256_hex
-from evalspec.artifacts.study import HubQuestions, QuestionFile
+from evalspec.artifacts.sources import HubQuestions, QuestionFile
 from evalspec.errors import InputError
 from evalspec.foreign import LARGEST_FILE, read_file
 from evalspec.importing.rows import ENDINGS

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from evalspec.artifacts.base import canonical_json, sha256_hex
 from evalspec.artifacts.questions import Question, QuestionSet
-from evalspec.artifacts.study import Benchmark, QuestionFile
+from evalspec.artifacts.sources import QuestionFile
+from evalspec.artifacts.study import Benchmark
 from evalspec.errors import InputError, Location
 from evalspec.importing.answers import WrittenAnswer, settle_answers
 from evalspec.importing.choices import Choices, read_choices

@@ -20,8 +20,10 @@ from evalspec.language.grammar import Grammar, build_grammar
 from evalspec.language.paths import Surroundings, paths
 from evalspec.language.positions import Pointer, Source
 from evalspec.language.scalars import quoted
+from evalspec.language.scores import scores
 from evalspec.language.sizes import planned_sizes, sizes
 from evalspec.language.source import read_source
+from evalspec.language.texts import generated_texts
 from evalspec.language.validation import grammar_faults, study_of, version_faults
 from evalspec.places import find_root
 from evalspec.protocols import Catalogue
@@ -77,7 +79,7 @@ def compile_text(text: bytes, file: str, catalogue: Catalogue, surroundings: Sur
     grammar = build_grammar(_asked_for(source, catalogue))
     found = version_faults(source) or tuple(_faults(source, grammar, catalogue, surroundings))
     refuse((*source.faults, *located(found, source)))
-    study = study_of(text, source.content, grammar)
+    study = study_of(text, source.content, grammar, catalogue)
     return CompiledStudy(study, text, surroundings, source, planned_sizes(study, catalogue))
 
 
@@ -132,16 +134,19 @@ def _faults(source: Source, grammar: Grammar, catalogue: Catalogue, surroundings
         references.unknown_references(draft),
         references.repeated_benchmarks(draft),
         consistency.precision_of_records(draft),
+        consistency.precision_of_weights(draft),
         consistency.enough_models(draft),
         consistency.named_samples(draft),
         consistency.prompts(draft),
         consistency.worked_examples(draft),
+        generated_texts(draft),
         servers.served_models(draft),
         servers.scoring_by_servers(draft),
         consistency.answer_distributions(draft),
         consistency.published_vectors(draft),
         designs.designs(draft),
         designs.analyses_need_subjects(draft),
+        scores(draft),
         limits.checks(draft),
         gates(draft),
         sizes(draft),

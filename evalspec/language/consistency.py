@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from evalspec.artifacts.extraction import ExtractionRule
 from evalspec.artifacts.prompts import template_faults
-from evalspec.artifacts.study import LetterScoring, OptionScoring
-from evalspec.language.draft import Draft
+from evalspec.artifacts.study import LetterScoring, OptionScoring, SampledScoring, Scoring
+from evalspec.language.draft import Draft, Entry
 from evalspec.language.faults import Fault, lookup, name_of
 from evalspec.language.positions import Pointer
 from evalspec.language.scalars import quoted
@@ -19,17 +20,37 @@ ACCURACY = "accuracy"
 """The metric that takes one model."""
 
 
+COMPUTED = ("float32", "bfloat16", "float16")
+"""Precisions that scoring has to bring about."""
+
+
 def precision_of_records(draft: Draft) -> Iterator[Fault]:
     """Yield a fault where recorded results are asked for in a precision: they are what they are."""
     for pointer, model in draft.entries("model"):
         source = model.get("source")
-        if isinstance(source, dict) and "responses" in source and model.get("precision") == "float32":
-            message = f"{name_of(pointer, draft.written)} replays recorded results, which cannot be scored again in float32"
+        if isinstance(source, dict) and {"responses", "run"} & source.keys() and model.get("precision") in COMPUTED:
+            message = f"{name_of(pointer, draft.written)} replays recorded results, which cannot be scored again in {model['precision']}"
             yield Fault((*pointer, "precision"), message, "delete the key precision")
 
 
+def precision_of_weights(draft: Draft) -> Iterator[Fault]:
+    """Yield a fault for weights to dequantise that no precision is declared for, and for others that are to be narrowed."""
+    for pointer, model in draft.entries("model"):
+        source, precision = model.get("source"), model.get("precision", "as_shipped")
+        if not isinstance(source, dict) or precision not in {"as_shipped", *COMPUTED}:
+            continue
+        name = name_of(pointer, draft.written)
+        if "gguf" in source and precision == "as_shipped":
+            place = (*pointer, "precision") if "precision" in model else (*pointer, "source", "gguf")
+            message = f"{name} is a GGUF file, whose weights are dequantised before they compute, and no precision is declared for that"
+            yield Fault(place, message, "write precision: float32, or bfloat16 or float16 to save memory")
+        elif {"path", "hub"} & source.keys() and precision in {"bfloat16", "float16"}:
+            message = f"{name} is a checkpoint, which computes as shipped or in float32; {precision} is for GGUF files"
+            yield Fault((*pointer, "precision"), message, "write as_shipped or float32")
+
+
 def enough_models(draft: Draft) -> Iterator[Fault]:
-    """Yield a fault for every analysis that compares models in a study of one model."""
+    """Yield a fault for every analysis that compares models in a study of one model, or does so in a way that is not made for so many."""
     models = draft.ids("model")
     for pointer, entry in draft.entries("analysis"):
         analysis = draft.analysis(entry)
@@ -37,6 +58,12 @@ def enough_models(draft: Draft) -> Iterator[Fault]:
         if comparing and models is not None and len(models) == 1:
             message = f"{name_of(pointer, draft.written)} compares models, and the study has one model only"
             yield Fault((*pointer, "kind"), message, "add a model, or ask for intervals")
+        for (option, value), most in analysis.most_models.items() if analysis and models else ():
+            if entry.get(option) == value and len(models or ()) > most:
+                message = (
+                    f"{name_of(pointer, draft.written)} takes {option}: {value} for up to {most} models, and the study has {len(models or ()):,}"
+                )
+                yield Fault((*pointer, option), message, f"delete the key {option}, or name fewer models")
 
 
 def named_samples(draft: Draft) -> Iterator[Fault]:
@@ -61,7 +88,7 @@ def prompts(draft: Draft) -> Iterator[Fault]:
         prompt = lookup(scoring, ("prompt",))
         if not isinstance(scoring, dict) or not isinstance(prompt, str):
             continue
-        yield from _fields(scoring.get("method"), prompt, place)
+        yield from _fields(scoring, prompt, place)
         if prompt != prompt.rstrip():
             ending = "a line break" if prompt.endswith("\n") else "a space"
             hint = "write |- instead of |" if prompt.endswith("\n") else "delete it: the scorer puts the space in front of the answer"
@@ -76,7 +103,7 @@ def worked_examples(draft: Draft) -> Iterator[Fault]:
             continue
         if "examples" in scoring and not shots:
             yield Fault((*pointer, "scoring", "examples"), "examples are named, and none are shown", "write how many: shots: 5")
-        whole = lookup(benchmark, ("sample", "method")) in {None, "all"}
+        whole = lookup(draft.written, (*pointer, "sample")) is None or lookup(benchmark, ("sample", "method")) == "all"
         if shots and whole and lookup(scoring, ("examples", "source")) is None:
             message = f"{name_of(pointer, draft.written)} asks every question, which leaves none to show as worked examples"
             yield Fault((*pointer, "scoring", "shots"), message, "name a file of others: examples: {source: {file: ...}}; or draw a smaller sample")
@@ -102,10 +129,23 @@ def published_vectors(draft: Draft) -> Iterator[Fault]:
             yield Fault((*pointer, "embedding", "encoder"), message, "name other benchmarks, or use the subjects: partition: declared")
 
 
-def _fields(method: object, prompt: str, place: Pointer) -> Iterator[Fault]:
-    scoring = {"letter": LetterScoring, "option": OptionScoring}.get(str(method))
-    if scoring is None:
-        return
-    for told in template_faults(scoring(method=str(method), prompt=prompt)):
+def _fields(written: Entry, prompt: str, place: Pointer) -> Iterator[Fault]:
+    scoring = _with_prompt(written, prompt)
+    for told in template_faults(scoring) if scoring is not None else ():
         hint = "a field is written with single braces and no spaces, as in {question}" if "does not use" in told and "{" in prompt else None
         yield Fault(place, told, hint)
+
+
+def _with_prompt(written: Entry, prompt: str) -> Scoring | None:
+    """Return the scoring method with its prompt, and all that says what a prompt must hold; None where the method is none."""
+    match written.get("method"):
+        case "letter":
+            return LetterScoring(method="letter", prompt=prompt)
+        case "option":
+            return OptionScoring(method="option", prompt=prompt)
+        case "sampled":
+            rules = written.get("extract")
+            texts_only = isinstance(rules, list) and all(lookup(rule, ("reads",)) == "text" for rule in rules)
+            rule = ExtractionRule(pattern=".", reads="text" if texts_only else "letter")
+            return SampledScoring(method="sampled", prompt=prompt, extract=(rule,))
+    return None

@@ -9,6 +9,7 @@ from evalspec.language.draft import Draft, Entry
 from evalspec.language.faults import Fault, lookup, name_of
 from evalspec.language.positions import Pointer
 from evalspec.language.scalars import quoted
+from evalspec.language.scores import less_is_better
 
 NONINFERIORITY = "noninferiority"
 LOWER, UPPER = ("at_least", "above"), ("at_most", "below")
@@ -57,7 +58,9 @@ def _margin(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
     limit, _ = _limit(check)
     if limit is None or not isinstance(margin, int | float):
         return
-    allowed = {"above": 0.0 - margin} | ({"below": margin} if hypothesis == "equivalence" else {})
+    sides: dict[str, float] = {"above": 0.0 - margin, "below": margin}
+    wanted_side = "below" if less_is_better(draft, check) else "above"
+    allowed = sides if hypothesis == "equivalence" else {wanted_side: sides[wanted_side]}
     written = next(key for key in (*LOWER, *UPPER) if check.get(key) is not None)
     if allowed.get(written) != limit:
         wanted = " and in another check ".join(f"{key}: {value:g}" for key, value in allowed.items())

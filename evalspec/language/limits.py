@@ -78,7 +78,7 @@ def _scale(_draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
         limit = check.get(key)
         if low is None or high is None or isinstance(limit, bool) or not isinstance(limit, int | float) or low <= limit <= high:
             continue
-        hint = f"proportions are written between 0 and 1: {limit / 100:g} for {limit:g}%" if abs(limit) <= 100 else None
+        hint = f"proportions are written between 0 and 1: {limit / 100:g} for {limit:g} %" if abs(limit) <= 100 else None
         yield Fault((*pointer, key), f"{metric} lies between {low:g} and {high:g}, so no value decides against {limit:g}", hint)
 
 

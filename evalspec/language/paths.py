@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PureWindowsPath
 from typing import Literal
 
@@ -17,6 +18,7 @@ from evalspec.language.shapes import places_of
 from evalspec.places import SETTINGS_FILE
 
 QUESTION_ENDINGS = (".jsonl", ".csv", ".parquet")
+GGUF_ENDINGS = (".gguf",)
 RECORD_ENDINGS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
 Wanted = Literal["file", "folder"]
@@ -35,6 +37,8 @@ def paths(draft: Draft, surroundings: Surroundings) -> Iterator[Fault]:
     for pointer, model in draft.entries("model"):
         yield from _source(model.get("source"), (*pointer, "source"), "path", "folder", surroundings)
         yield from _source(model.get("source"), (*pointer, "source"), "responses", "file", surroundings)
+        yield from _source(model.get("source"), (*pointer, "source"), "gguf", "file", surroundings)
+        yield from _source(model.get("source"), (*pointer, "source"), "run", "folder", surroundings)
     for pointer, benchmark in draft.entries("benchmark"):
         yield from _source(benchmark.get("source"), (*pointer, "source"), "file", "file", surroundings)
         examples = lookup(benchmark, ("scoring", "examples", "source"))
@@ -83,7 +87,9 @@ def _whereabouts(written: str, place: Pointer, wanted: Wanted, surroundings: Sur
         return Fault(place, f"{quoted(written)} cannot be looked up: {getattr(error, 'strerror', None) or error}")
     if not real.is_relative_to(root):
         how = "leads" if not _lexically(path).is_relative_to(root) else "leads, through a symbolic link,"
-        hint = f"move it inside, or put an {SETTINGS_FILE} into the folder that holds both the study and the {wanted}"
+        above = "/".join(takewhile(lambda part: part == "..", Path(written).parts))
+        which = f", {quoted(above)} as seen from the study; an empty one will do" if above and how == "leads" else ""
+        hint = f"move it inside, or put an {SETTINGS_FILE} into the folder that holds both the study and the {wanted}{which}"
         return Fault(place, f"{quoted(written)} {how} out of the folder that this study may read ({quoted(root.name)})", hint)
     if is_wanted:
         return None
@@ -115,7 +121,7 @@ def _sibling(written: str, path: Path, wanted: Wanted) -> str | None:
 
 
 def _ending(written: str, place: Pointer, key: str) -> Fault | None:
-    endings = {"file": QUESTION_ENDINGS, "responses": RECORD_ENDINGS}.get(key)
+    endings = {"file": QUESTION_ENDINGS, "responses": RECORD_ENDINGS, "gguf": GGUF_ENDINGS}.get(key)
     if endings and not written.lower().endswith(endings):
         return Fault(place, f"{quoted(written)} must end in one of {', '.join(endings)}", "the ending tells how the file is read")
     return None

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from evalspec.language.grammar import build_grammar
+from evalspec.language.patterns import PATTERNS
 from evalspec.language.scaffold import scaffold
-from evalspec.language.wording import PATTERNS
 from evalspec.protocols import Catalogue
 
 Definition = dict[str, Any]

@@ -46,8 +46,7 @@ benchmarks:                                    # sets of questions
 
 analyses:                                      # decided before the results are seen
   - id: accuracy
-    kind: intervals
-    method: wilson
+    kind: intervals                            # for the check below, the exact interval of Clopper and Pearson; `method` names another
     level: 0.95
 """
 

@@ -86,7 +86,7 @@ def _real(text: str) -> PlainScalar:
     value = float(text)
     if not math.isfinite(value):
         return _refused(f"the number {shortened(text)} is too large", "put it in quotes if it is text")
-    return PlainScalar(value)
+    return PlainScalar(value + 0.0)  # -0.0 is the number 0, and would be printed as another one
 
 
 def _refused(message: str, hint: str) -> PlainScalar:

@@ -17,7 +17,7 @@ def served_models(draft: Draft) -> Iterator[Fault]:
             continue
         name = name_of(pointer, draft.written)
         if _is_served(model):
-            if model.get("precision") == "float32":
+            if model.get("precision") in {"float32", "bfloat16", "float16"}:
                 message = f"{name} answers behind a server, which computes as it does; no precision can be asked of it"
                 yield Fault((*pointer, "precision"), message, "delete the key precision")
             if "max_cost" in model and "price" not in model:
@@ -35,6 +35,9 @@ def scoring_by_servers(draft: Draft) -> Iterator[Fault]:
     if not served:
         return
     for pointer, benchmark in draft.entries("benchmark"):
+        if lookup(benchmark, ("scoring", "method")) == "sampled":
+            message = f"{name_of(pointer, draft.written)} has models write texts, which is not asked of servers, nor of {served[0]}"
+            yield Fault((*pointer, "scoring", "method"), message, "compare letters (method: letter), or take the model out of the study")
         if lookup(benchmark, ("scoring", "method")) == "option":
             yield from _option(benchmark, pointer, name_of(pointer, draft.written), served[0])
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from evalspec.artifacts.base import canonical_json
 from evalspec.artifacts.samples import SampleSimple, SampleStratified, SizeToDetect
@@ -15,7 +15,7 @@ from evalspec.artifacts.study import Study
 from evalspec.language.draft import Draft, Entry
 from evalspec.language.faults import Fault, lookup, name_of
 from evalspec.language.grammar import OWN_KEYS
-from evalspec.protocols import Catalogue, Comparison
+from evalspec.protocols import AnyAnalysis, Catalogue, Comparison
 
 if TYPE_CHECKING:  # most studies plan no size, and validation starts fast
     from evalspec.artifacts.protocol import PlannedSize
@@ -65,7 +65,9 @@ def planned_sizes(study: Study, catalogue: Catalogue) -> dict[str, PlannedSize]:
             if benchmark.id not in request.benchmarks or analysis.comparisons is None:
                 continue
             options = analysis.options.model_validate_json(canonical_json(request.options))
-            tested = _first_known(analysis.comparisons(options, models, len(request.benchmarks)))
+            checks = study.thresholds.checks if study.thresholds and study.thresholds.require == "any" else ()
+            divisor = len(checks) if request.id in {check.analysis for check in checks} else 1
+            tested = _tested(analysis, options, divisor, (models, len(request.benchmarks)))
             if tested:
                 found[benchmark.id] = _planned(sample.size, request.id, tested)
                 break
@@ -82,7 +84,19 @@ def _comparison_of(draft: Draft, entry: Entry, models: tuple[str, ...]) -> Compa
         options = analysis.options.model_validate_json(json.dumps(own))
     except ValidationError:
         return None
-    return _first_known(analysis.comparisons(options, models, len(benchmarks)))
+    checks = [check for _, check in draft.entries("check")] if lookup(draft.content, ("thresholds", "require")) == "any" else []
+    divisor = len(checks) if entry.get("id") in {check.get("analysis") for check in checks} else 1
+    return _tested(analysis, options, divisor, (models, len(benchmarks)))
+
+
+def _tested(analysis: AnyAnalysis, options: BaseModel, divisor: int, asked: tuple[tuple[str, ...], int]) -> Comparison | None:
+    """Return the first comparison at the smallest alpha that may be asked for: by its own family, or by Holm's correction of so many checks."""
+    if analysis.comparisons is None:
+        return None
+    found = [_first_known(analysis.comparisons(options, *asked))]
+    if divisor > 1 and analysis.stricter is not None:
+        found.append(_first_known(analysis.comparisons(analysis.stricter(options, divisor), *asked)))
+    return min((comparison for comparison in found if comparison is not None), key=lambda comparison: comparison.alpha, default=None)
 
 
 def _first_known(comparisons: tuple[Comparison, ...]) -> Comparison | None:

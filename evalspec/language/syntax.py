@@ -47,7 +47,7 @@ WORDINGS = (
         "this line is not an entry of the list above",
         "begin entries with - in one column, and the keys of an entry in another",
     ),
-    Wording(r"expected <block end>, but found '<scalar>'", "text follows a value that has ended", "put the whole text in one pair of quotes"),
+    Wording(r"expected <block end>, but found '(?:<scalar>|,)'", "text follows a value that has ended", "put the whole text in one pair of quotes"),
     Wording(r"expected <block end>, but found '([\]}])'", "{0} closes nothing", None),
     Wording(r"expected <block end>", "this line does not fit its mapping", "check the indentation: keys of one mapping begin in one column"),
     Wording(r"expected the node content, but found '(.*)'", "a value is missing before {0}", None),

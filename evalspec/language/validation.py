@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import ValidationError
 
@@ -13,6 +13,7 @@ from evalspec.language.faults import Fault, closest, lookup, shown
 from evalspec.language.grammar import OWN_KEYS, Grammar
 from evalspec.language.positions import Pointer, Source
 from evalspec.language.wording import fault_of
+from evalspec.protocols import Catalogue
 
 FIRST_STUDY = "evalspec init DIR writes a first study"
 
@@ -47,22 +48,31 @@ def grammar_faults(grammar: Grammar, source: Source) -> tuple[Fault, ...]:
     return tuple(fault for fault in found.values() if not _is_misspelt(fault, unknown, source.content))
 
 
-def study_of(text: bytes, content: JsonValue, grammar: Grammar) -> Study:
-    """Return the study with defaults filled in; `content` has no fault."""
+def study_of(text: bytes, content: JsonValue, grammar: Grammar, catalogue: Catalogue) -> Study:
+    """Return the study with defaults filled in, those of a gate where a check holds a bound of an analysis; `content` has no fault."""
     document = grammar.document.model_validate_json(json.dumps(content), by_alias=True, by_name=False)
     plain = document.model_dump(mode="json", by_alias=True)
     benchmarks = [benchmark["id"] for benchmark in plain["benchmarks"]]
+    checks = (plain["thresholds"] or {"checks": []})["checks"]
+    bounded = {check["analysis"] for check in checks if check["bound"] != "value"}
     plain["analyses"] = [
         {
             "id": entry["id"],
             "kind": entry["kind"],
             "benchmarks": entry["benchmarks"] or benchmarks,
-            "options": {key: value for key, value in entry.items() if key not in OWN_KEYS},
+            "options": _options(entry, lookup(content, ("analyses", place)), catalogue if entry["id"] in bounded else {}),
             "planned": not entry["exploratory"],
         }
-        for entry in plain["analyses"]
+        for place, entry in enumerate(plain["analyses"])
     ]
     return Study.model_validate_json(json.dumps({**plain, "source_sha256": sha256_hex(text)}))
+
+
+def _options(entry: Mapping[str, JsonValue], written: JsonValue, bounded: Catalogue) -> dict[str, JsonValue]:
+    """Return the options of an analysis; where a bound of it decides, those left open take the defaults of a gate."""
+    options = {key: value for key, value in entry.items() if key not in OWN_KEYS}
+    defaults = bounded[str(entry["kind"])].gate_defaults if bounded else {}
+    return options | {key: value for key, value in defaults.items() if isinstance(written, dict) and key not in written}
 
 
 def _faults(grammar: Grammar, content: JsonValue) -> Iterator[Fault]:

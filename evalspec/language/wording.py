@@ -13,25 +13,12 @@ from pydantic_core import ErrorDetails
 
 from evalspec.artifacts.base import JsonValue
 from evalspec.language.faults import Fault, closest, lookup, name_of, shown, suggestion
+from evalspec.language.patterns import PATTERN_HINTS, PATTERNS
 from evalspec.language.positions import Pointer
 from evalspec.language.scalars import quoted, shortened
 from evalspec.language.shapes import Shape, pointer_of, shape_at
 from evalspec.language.vocabulary import DESCRIPTIONS, EXAMPLES
 
-PATTERNS = {
-    r"^[0-9a-f]{64}$": "a SHA-256: 64 hexadecimal digits in lower case",
-    r"^[0-9a-f]{40}$": "a full commit: 40 hexadecimal digits in lower case",
-    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "a short name: letters, digits and . _ - only, a letter or digit first, at most 64 characters",
-    r"^[\w.-]+/[\w.-]+$": "a name on the hub: owner/name",
-    r"^https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*/?$": "an address: https://host/v1, with nothing after it",
-    r"^[A-Z][A-Z0-9_]*_API_KEY$": "the name of an environment variable: capital letters, digits and _, _API_KEY at its end",
-    r"^[A-Z]{3}$": "a currency: three capital letters, such as USD",
-}
-PATTERN_HINTS = {
-    r"^https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*/?$": "names, passwords and keys stand in no address",
-    r"^[A-Z][A-Z0-9_]*_API_KEY$": "a study names the variable; the key itself stands in no file",
-    r"^[0-9a-f]{40}$": "a branch or a tag can move: write the commit that it stands for now, as the hub shows it in the history of the files",
-}
 TYPES = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -92,20 +79,30 @@ def fault_of(error: ErrorDetails, root: type[BaseModel], content: JsonValue) -> 
     return WORDINGS.get(error["type"], _other)(problem)
 
 
-def _missing(problem: Problem) -> Fault:
+def _missing(problem: Problem) -> Fault | None:
     key = problem.pointer[-1]
     if isinstance(key, int):
         return Fault(problem.pointer[:-1], f"{name_of(problem.pointer[:-1], problem.content)} must have at least {key + 1} entries")
     parent = shape_at(problem.root, problem.pointer[:-1], problem.content)
+    if parent and _stands_for_several(parent, lookup(problem.content, problem.pointer[:-1])):
+        return None  # which of them is meant is not known
     return Fault(
         problem.pointer, f'{name_of(problem.pointer[:-1], problem.content)} has no "{key}"', _example(parent.model if parent else None, key), "key"
     )
+
+
+def _stands_for_several(shape: Shape, value: JsonValue) -> bool:
+    """Return whether a mapping has the keys of several variants of which it may be one, such as `path` and `hub`."""
+    return shape.key is None and isinstance(value, dict) and len(set(shape.variants) & set(value)) > 1
 
 
 def _unknown_key(problem: Problem) -> Fault:
     parent = shape_at(problem.root, problem.pointer[:-1], problem.content)
     key = str(problem.pointer[-1])
     present = lookup(problem.content, problem.pointer[:-1])
+    if parent and key in parent.variants and _stands_for_several(parent, present):
+        where = name_of(problem.pointer[:-1], problem.content)
+        return Fault(problem.pointer, f"{where} has both {parent.tag} and {key}", "keep one of the two", "key")
     free = [name for name in parent.keys if not isinstance(present, dict) or name not in present] if parent else []
     hint = suggestion(key, free, what="also allowed here")
     return Fault(problem.pointer, f'unknown key "{key}" in {name_of(problem.pointer[:-1], problem.content)}', hint, "key")
@@ -179,7 +176,7 @@ def _out_of_range(problem: Problem) -> Fault:
 def _as_proportion(value: JsonValue, most: float) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or most != 1 or not 1 < value <= 100:
         return None
-    return f"proportions are written between 0 and 1: {value / 100:g} for {value:g}%"
+    return f"proportions are written between 0 and 1: {value / 100:g} for {value:g} %"
 
 
 def _not_among(problem: Problem) -> Fault:
@@ -209,11 +206,19 @@ def _no_variant(problem: Problem) -> Fault:
     if not isinstance(problem.value, dict):
         return _of_type(problem, TYPES["model_type"])
     if shape and shape.key:
-        return Fault((*problem.pointer, shape.key), f'{problem.name} has no "{shape.key}"', f"there are: {', '.join(variants)}", "key")
+        return _no_choice(problem, shape.key, variants)
     close = next((close for key in problem.value if (close := closest(key, variants))), None)
     hint = f'did you mean "{close}"?' if close else None
     written = f"; it has {', '.join(problem.value)}" if problem.value else ""
     return Fault(problem.pointer, f"{problem.name} must have one of the keys {', '.join(variants)}{written}", hint, "key")
+
+
+def _no_choice(problem: Problem, key: str, variants: tuple[str, ...]) -> Fault:
+    """Word that the key which chooses among variants is not there, at the key that may stand for it."""
+    written = closest(key, problem.value) if isinstance(problem.value, dict) else None
+    if written:
+        return Fault((*problem.pointer, written), f'unknown key "{written}" in {problem.name}', f'did you mean "{key}"?', "key")
+    return Fault((*problem.pointer, key), f'{problem.name} has no "{key}"', f"there are: {', '.join(variants)}", "key")
 
 
 def _length_of_list(problem: Problem) -> Fault | None:

@@ -1,11 +1,22 @@
-"""What does a checkpoint's config.json say?  Read as plain JSON; nothing in it is run or imported."""
+"""What do a checkpoint's config.json, or the settings of a GGUF file, say?  Read as plain values; nothing in them is run or imported."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evalspec.artifacts.base import JsonValue
 from evalspec.errors import InputError
+
+GGUF_SIZES = {
+    "embedding_length": "hidden_size",
+    "feed_forward_length": "intermediate_size",
+    "block_count": "num_hidden_layers",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+}
+"""What GGUF files call the sizes, behind the architecture's name, and what config.json does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,13 @@ def shape(config: dict[str, JsonValue], *, name: str) -> Shape:
         head_dim=_size(sizes, ("head_dim",), name, default=-(-hidden // heads)),
         vocabulary=_size(sizes, ("vocab_size",), name),
     )
+
+
+def gguf_shape(settings: Mapping[str, JsonValue], lengths: Mapping[str, int], *, name: str) -> Shape:
+    """Return the sizes of a model in a GGUF file, from its settings and the lengths of its lists; raises InputError as `shape` does."""
+    kind = settings.get("general.architecture")
+    said = {known: settings[f"{kind}.{key}"] for key, known in GGUF_SIZES.items() if f"{kind}.{key}" in settings}
+    return shape({"vocab_size": lengths.get("tokenizer.ggml.tokens"), **said}, name=name)
 
 
 def _size(sizes: dict[str, JsonValue], names: tuple[str, ...], file: str, *, default: int | None = None) -> int:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalspec.artifacts.protocol import CheckpointIdentity, FileDigest
-from evalspec.artifacts.study import HubCheckpoint, LocalCheckpoint
+from evalspec.artifacts.sources import CheckpointSource, GgufFile, HubCheckpoint
 from evalspec.errors import InputError
 from evalspec.foreign import read_object
 from evalspec.places import hub_repository, hub_snapshot, resolve_inside
 from evalspec.planning.checkpoint_config import architecture, text_settings
 from evalspec.planning.digests import FileDigester, file_sha256
+from evalspec.planning.gguf_files import read_gguf
 from evalspec.planning.tensor_files import Tensor, read_tensors
 
 ONE_FILE = "model.safetensors"
@@ -24,6 +25,7 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "s
 TOKENIZER_FILES = (
     *TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt", "chat_template.jinja", "chat_template.json",
 )  # fmt: skip
+SAVE_WEIGHTS = "load the model once in a place that you trust and save it again: model.save_pretrained(folder)"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 DTYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
@@ -33,19 +35,32 @@ DTYPES = {
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFolder:
-    """A checkpoint's folder, how the study names it, and the folder that its files, also through links, may not leave."""
+    """A checkpoint's folder, how the study names it, and the folder that its files, also through links, may not leave.
+
+    `gguf` is the name of the one file of the folder that matters, where weights and tokenizer are in a GGUF file; `fetch` is the command that
+    completes the folder, where it is one of the hub's cache.
+    """
 
     path: Path
     origin: str
     boundary: Path
+    gguf: str | None = None
+    fetch: str | None = None
+
+    def hint(self, otherwise: str) -> str:
+        """Return what to do about a file that is not there."""
+        return otherwise if self.fetch is None else f"the copy in the hub's cache is not complete; fetch what it lacks: {self.fetch}"
 
 
-def find_checkpoint(source: LocalCheckpoint | HubCheckpoint, *, folder: Path, root: Path, hub_cache: Path) -> CheckpointFolder:
+def find_checkpoint(source: CheckpointSource, *, folder: Path, root: Path, hub_cache: Path) -> CheckpointFolder:
     """Return where a model source lies; raises InputError, for a hub model with the command that fetches it, when it is not there."""
     if isinstance(source, HubCheckpoint):
         snapshot = hub_snapshot(hub_cache, kind="model", name=source.hub, revision=source.revision)
+        fetch = f"hf download {source.hub} --revision {source.revision}"
         # Files of a snapshot are links into the repository's own folder of blobs.
-        return CheckpointFolder(snapshot, f"{source.hub}@{source.revision}", hub_repository(hub_cache, kind="model", name=source.hub))
+        return CheckpointFolder(snapshot, f"{source.hub}@{source.revision}", hub_repository(hub_cache, kind="model", name=source.hub), None, fetch)
+    if isinstance(source, GgufFile):
+        return _find_gguf(source.gguf, resolve_inside(source.gguf, folder=folder, root=root), root)
     path = resolve_inside(source.path, folder=folder, root=root)
     if not path.is_dir():
         raise InputError(f"there is no folder '{source.path}'", hint="paths of models are read from the folder of the study file")
@@ -54,6 +69,8 @@ def find_checkpoint(source: LocalCheckpoint | HubCheckpoint, *, folder: Path, ro
 
 def identify(checkpoint: CheckpointFolder, *, digest: FileDigester = file_sha256) -> CheckpointIdentity:
     """Return the digests of every file that decides what the model answers; raises InputError when the folder is no usable checkpoint."""
+    if checkpoint.gguf is not None:
+        return _identify_gguf(checkpoint, checkpoint.gguf, digest)
     known = {name for name in (*CONFIG_FILES, *TOKENIZER_FILES) if os.path.lexists(checkpoint.path / name)}
     names = known | {path.name for path in checkpoint.path.glob("*.safetensors")}
     _check_places(checkpoint, names)
@@ -77,9 +94,13 @@ def identify(checkpoint: CheckpointFolder, *, digest: FileDigester = file_sha256
 def weight_files(checkpoint: CheckpointFolder) -> tuple[str, ...]:
     """Return the names of the files that the weights are loaded from; raises InputError when the folder has none that may be read."""
     if not (checkpoint.path / "config.json").is_file():
-        raise InputError(f"'{checkpoint.origin}' has no config.json", hint="a checkpoint is a folder as transformers' save_pretrained writes it")
+        raise InputError(
+            f"'{checkpoint.origin}' has no config.json", hint=checkpoint.hint("a checkpoint is a folder as transformers' save_pretrained writes it")
+        )
     if not _present(checkpoint, TOKENIZERS):
-        raise InputError(f"'{checkpoint.origin}' has no tokenizer", hint="save it beside the weights: tokenizer.save_pretrained(folder)")
+        raise InputError(
+            f"'{checkpoint.origin}' has no tokenizer", hint=checkpoint.hint("save it beside the weights: tokenizer.save_pretrained(folder)")
+        )
     if (checkpoint.path / ONE_FILE).is_file():
         return (ONE_FILE,)
     if (checkpoint.path / INDEX).is_file():
@@ -87,7 +108,7 @@ def weight_files(checkpoint: CheckpointFolder) -> tuple[str, ...]:
     pickled = any(path.suffix in PICKLES for path in checkpoint.path.iterdir())
     raise InputError(
         f"'{checkpoint.origin}' has neither {ONE_FILE} nor {INDEX}" + ("; its weights are in pickle files, which can run code" if pickled else ""),
-        hint="load the model once in a place that you trust and save it again: model.save_pretrained(folder)",
+        hint=SAVE_WEIGHTS if pickled else checkpoint.hint(SAVE_WEIGHTS),
     )
 
 
@@ -113,6 +134,34 @@ def stored_dtype(tensors: Iterable[Tensor]) -> str:
     return DTYPES.get(most, most.lower())
 
 
+def _find_gguf(written: str, path: Path, root: Path) -> CheckpointFolder:
+    if not path.is_file():
+        raise InputError(f"there is no file '{written}'", hint="paths of models are read from the folder of the study file")
+    if path.suffix != ".gguf":
+        raise InputError(f"'{written}' is no file that ends in .gguf", hint="a folder with config.json and *.safetensors is named with `path:`")
+    return CheckpointFolder(path.parent, written, root, path.name)
+
+
+def _identify_gguf(checkpoint: CheckpointFolder, name: str, digest: FileDigester) -> CheckpointIdentity:
+    """Return what a GGUF file is: one file that holds weights, settings and tokenizer."""
+    _check_places(checkpoint, {name})
+    header = read_gguf(checkpoint.path / name, label=checkpoint.origin)
+    kind = header.settings.get("general.architecture")
+    if not isinstance(kind, str) or "tokenizer.ggml.tokens" not in header.lengths:
+        lacks = "say which architecture the model has" if not isinstance(kind, str) else "hold a tokenizer"
+        raise InputError(f"'{checkpoint.origin}' does not {lacks}", hint="convert the model again: convert_hf_to_gguf.py writes both")
+    files = (_file_digest(checkpoint, name, digest),)
+    return CheckpointIdentity(
+        files=files,
+        weights_sha256=_combined(files),
+        tokenizer_sha256=_combined(files),
+        architecture=f"{kind} (GGUF)",
+        parameters=header.parameters,
+        stored_dtype=header.stored_as,
+        origin=checkpoint.origin,
+    )
+
+
 def _indexed(checkpoint: CheckpointFolder) -> tuple[str, ...]:
     index = read_object(checkpoint.path / INDEX, name=f"{checkpoint.origin}/{INDEX}")
     places = index.get("weight_map")
@@ -121,7 +170,7 @@ def _indexed(checkpoint: CheckpointFolder) -> tuple[str, ...]:
         if "/" in name or "\\" in name or not name.endswith(".safetensors"):
             raise InputError(f"'{checkpoint.origin}': {INDEX} names {name[:80]!r}, which is no safetensors file of this folder")
         if not (checkpoint.path / name).is_file():
-            raise InputError(f"'{checkpoint.origin}' lacks {name}, which {INDEX} names", hint="copy or download the missing file")
+            raise InputError(f"'{checkpoint.origin}' lacks {name}, which {INDEX} names", hint=checkpoint.hint("copy or download the missing file"))
     return tuple(named)
 
 
@@ -133,7 +182,9 @@ def _check_places(checkpoint: CheckpointFolder, names: Iterable[str]) -> None:
     boundary = checkpoint.boundary.resolve()
     for name in sorted(names):
         if not (checkpoint.path / name).is_file():
-            raise InputError(f"'{checkpoint.origin}': {name} is no file that can be read", hint="put the file itself there, or take it out")
+            raise InputError(
+                f"'{checkpoint.origin}': {name} is no file that can be read", hint=checkpoint.hint("put the file itself there, or take it out")
+            )
         if not (checkpoint.path / name).resolve().is_relative_to(boundary):
             problem = f"'{checkpoint.origin}': {name} is a link that leads outside the folder that may be read"
             raise InputError(problem, hint="put the file itself there")

@@ -7,6 +7,7 @@ observed difference says nothing that its p-value does not say.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import get_args
 
@@ -14,8 +15,10 @@ import numpy as np
 
 from evalspec.artifacts.protocol import Protocol, ProtocolBenchmark
 from evalspec.artifacts.samples import SampleSimple, SampleStratified, SizeToDetect
-from evalspec.artifacts.schedule import GateForecast
+from evalspec.artifacts.schedule import GateForecast, LastLook
+from evalspec.artifacts.study import AnalysisRequest
 from evalspec.artifacts.thresholds import Check
+from evalspec.planning.describe import percent
 from evalspec.protocols import CheckTest
 from evalspec.statistics.floors import Floor, floor_questions, floor_truth_needed
 from evalspec.statistics.planned_tests import PlannedTest, TestName
@@ -25,11 +28,15 @@ POWER = 0.8
 USUAL_DISCORDANCE = 0.2
 """Assumed, and marked as assumed, where the study declares no share of questions that exactly one of two models answers correctly."""
 
+APPROXIMATE = {"wilson": "a bound of Wilson's interval", "jeffreys": "a bound of Jeffreys' interval"}
+"""Bounds of a share whose coverage lies below their level for some true shares."""
+
 POINT_VALUE = "a value alone has no error control, so no power is stated"
 NO_FORECAST = "the power of this analysis is not known before scoring"
 CLUSTERED = "questions come in clusters, and power depends on how alike those of one cluster are"
 CHOSEN = "the questions are chosen and not drawn, so nothing is known of how far an estimate from them can be off"
 WEIGHTED = "the sample is weighted, and power depends on how much its strata differ"
+OTHER_SCORES = "the scores are other than right and wrong answers, and power depends on how much they spread"
 
 
 def forecast_gates(protocol: Protocol, tests: Mapping[str, CheckTest | None]) -> tuple[GateForecast, ...]:
@@ -37,45 +44,66 @@ def forecast_gates(protocol: Protocol, tests: Mapping[str, CheckTest | None]) ->
     checks = protocol.thresholds.checks if protocol.thresholds else ()
     requests = {request.id: request for request in protocol.analyses}
     return tuple(
-        _forecast(check, protocol.benchmark(name), tests.get(check.id))
+        _forecast(check, protocol.benchmark(name), _shared(tests.get(check.id), protocol, requests[check.analysis]))
         for check in checks
         for name in ((check.benchmark,) if check.benchmark else requests[check.analysis].benchmarks)
     )
 
 
+def _shared(tested: CheckTest | None, protocol: Protocol, request: AnalysisRequest) -> CheckTest | None:
+    """Return how a check is decided, at the part of alpha that Holm's first step leaves one of all subjects of its analysis."""
+    if tested is None or not tested.shared_by_subjects:
+        return tested
+    subjects = [{question.subject for question in protocol.benchmark(name).questions} - {None} for name in request.benchmarks]
+    return replace(tested, alpha=tested.alpha / max(1, sum(map(len, subjects))))
+
+
 def gate_warnings(forecasts: tuple[GateForecast, ...]) -> Iterator[str]:
-    """Yield a warning for every check that this sample is unlikely to decide."""
+    """Yield a warning for every check that this sample is unlikely to decide, and for every one whose error rate is kept approximately only."""
     for entry in forecasts:
         place = f"check '{entry.check}' on '{entry.benchmark}'"
+        chance = entry.power if entry.last is None else entry.last.power
         if entry.undefined is None and entry.smallest is None and entry.why_not:
-            yield f"{place} cannot pass on {entry.n:,} questions: {entry.why_not}"
-        elif entry.power is not None and entry.power < entry.wanted:
-            yield f"{place} will pass with a chance of {_percent(entry.power)} only, {_assumed(entry)}; {_needs(entry)}"
+            power = "" if chance is None else f", the chance is {percent(chance)}"
+            yield f"{place} cannot pass on {_size(entry)}{power}: {entry.why_not}"
+        elif chance is not None and chance < entry.wanted:
+            at = (
+                ""
+                if entry.last is None
+                else f" at the last of its {entry.last.look} looks, of {entry.last.n:,} questions at alpha {entry.last.alpha:.4g},"
+            )
+            yield f"{place} will pass{at} with a chance of {percent(chance)} only, {_assumed(entry)}; {_needs(entry)}"
+        if entry.last is not None and entry.last.n > entry.source_size:
+            yield f"{place} plans its last look at {entry.last.n:,} questions, more than the {entry.source_size:,} of this source"
+        if entry.test in APPROXIMATE and entry.undefined is None:
+            yield f"{place} rests on {APPROXIMATE[entry.test]}, which keeps its error rate approximately only; clopper_pearson keeps it at every size"
 
 
-def _percent(share: float) -> str:
-    """Return a share in whole percent, more exactly where that would call little nothing, or much all."""
-    text = f"{share:.0%}"
-    return text if text not in {"0%", "100%"} or share in {0.0, 1.0} else f"{share * 100:.2g}%" if share < 0.5 else f"{share * 100:.4g}%"
+def _size(entry: GateForecast) -> str:
+    return f"{entry.n if entry.last is None else entry.last.n:,} questions"
 
 
 def _assumed(entry: GateForecast) -> str:
     if entry.discordance is None:
         return f"if the true value is {entry.truth:g}"
     declared = "declared" if entry.discordance_declared else "assumed"
-    return f"if the true difference is {entry.truth:g} and {entry.discordance * 100:g}% of the questions are discordant ({declared})"
+    return f"if the true difference is {entry.truth:g} and {entry.discordance * 100:g} % of the questions are discordant ({declared})"
 
 
 def _needs(entry: GateForecast) -> str:
     if entry.needed is None:
-        return f"no number of questions makes that {_percent(entry.wanted)}"
+        return f"no number of questions makes that {percent(entry.wanted)}"
     beyond = f", more than the {entry.source_size:,} of this source" if entry.needed > entry.source_size else ""
-    return f"{_percent(entry.wanted)} would need {entry.needed:,} questions{beyond}"
+    of = "" if entry.subject is None else " of this subject"
+    alpha = entry.alpha if entry.last is None else entry.last.alpha
+    return f"{percent(entry.wanted)} would need {entry.needed:,} questions{of} at alpha {alpha:.4g}{beyond}"
 
 
 def _forecast(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | None) -> GateForecast:
     asked = [question for question in benchmark.questions if check.subject in (None, question.subject)]
-    empty = GateForecast(check=check.id, benchmark=benchmark.id, n=len(asked), source_size=benchmark.source_size, limit=check.limit)
+    empty = GateForecast(
+        check=check.id, benchmark=benchmark.id, n=len(asked), source_size=benchmark.source_size, limit=check.limit, subject=check.subject
+    )
     reason = _why_undefined(check, benchmark, tested)
     if reason or tested is None or not asked:
         return empty.model_copy(update={"undefined": reason or NO_FORECAST})
@@ -95,6 +123,8 @@ def _why_undefined(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest
         return CHOSEN
     if benchmark.clusters is not None:
         return CLUSTERED
+    if benchmark.score is not None:
+        return OTHER_SCORES
     weights = [question.weight for question in benchmark.questions]
     return WEIGHTED if weights and max(weights) > min(weights) else None
 
@@ -139,16 +169,20 @@ def _of_difference(empty: GateForecast, check: Check, tested: CheckTest, discord
     found = empty.model_copy(
         update={"truth": truth, "truth_declared": declared is not None, "discordance": share, "discordance_declared": known},
     )
+    last = None if tested.looks is None else LastLook(look=tested.looks.count, n=tested.looks.last_questions, alpha=tested.looks.last_alpha)
     try:
-        test = PlannedTest(tested.test, tested.alpha, sign * empty.limit)  # type: ignore[arg-type]  # one of TestName
-        nearest = _nearest(test, empty.n, share)
-        power = None if truth is None else _power(test, empty.n, share, sign * truth)
+        now = PlannedTest(tested.test, tested.alpha, sign * empty.limit)  # type: ignore[arg-type]  # one of TestName
+        # What may still come decides: a sample is planned for the last look, at the alpha that it will have.
+        test, questions = (now, empty.n) if last is None else (replace(now, alpha=last.alpha), last.n)
+        nearest = _nearest(test, questions, share)
+        power, at_last = (None, None) if truth is None else (_power(now, empty.n, share, sign * truth), _power(test, questions, share, sign * truth))
     except ValueError as error:
         return found.model_copy(update={"undefined": str(error)})
+    found = found.model_copy(update={"power": power, "last": last and last.model_copy(update={"power": at_last})})
     if nearest is None:
-        why = f"at a discordance of {share * 100:g}% no true difference passes with a chance of {_percent(POWER)}"
-        return found.model_copy(update={"power": power, "why_not": why})
-    found = found.model_copy(update={"smallest": sign * nearest, "power": power})
+        why = f"at a discordance of {share * 100:g} % no true difference passes with a chance of {percent(POWER)}"
+        return found.model_copy(update={"why_not": why})
+    found = found.model_copy(update={"smallest": sign * nearest})
     if truth is None:
         return found
     try:

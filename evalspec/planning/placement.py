@@ -25,10 +25,11 @@ class Placement:
     seconds: float
 
 
-def place(tasks: Sequence[Task], *, load_seconds: Mapping[str, float]) -> Placement:
+def place(tasks: Sequence[Task], *, load_seconds: Mapping[str, float], start_seconds: float = 0.0) -> Placement:
     """Put models in order of their work, longest first, where they end soonest.
 
-    A device that does not hold a model yet pays `load_seconds` for it. A model's jobs stay together unless they take more than twice that.
+    A device pays `start_seconds` once, and `load_seconds` for each model that it does not hold yet.
+    A model's jobs stay together unless they take more than twice that.
     """
     placeable = [task for task in tasks if task.seconds]
     devices = dict.fromkeys(device for task in placeable for device in task.seconds)
@@ -37,7 +38,7 @@ def place(tasks: Sequence[Task], *, load_seconds: Mapping[str, float]) -> Placem
     device_of: dict[str, str] = {}
 
     def ends(unit: Sequence[Task], device: str) -> float:
-        load = 0.0 if unit[0].model in holds[device] else load_seconds[unit[0].model]
+        load = 0.0 if unit[0].model in holds[device] else load_seconds[unit[0].model] + (0.0 if holds[device] else start_seconds)
         return busy[device] + sum(task.seconds[device] for task in unit) + load
 
     for unit in _units(placeable, load_seconds):

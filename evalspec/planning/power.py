@@ -19,9 +19,10 @@ ONE_PAIR = Comparison("one pair of models", 0.05, "exact")
 
 
 def detectable_gaps(protocol: Protocol, comparisons: Mapping[str, Sequence[Comparison]]) -> tuple[Detectable, ...]:
-    """Return, for each comparison (by analysis id) on each benchmark of its analysis, the smallest gap found with 80% power.
+    """Return, for each comparison (by analysis id) on each benchmark of its analysis, the smallest gap found with 80 % power.
 
-    A comparison by a test whose power is not known here, between two limits, or of questions in clusters has no line. Where several models are
+    A comparison by a test whose power is not known here, between two limits, of questions in clusters, or of other scores than right answers has
+    no line. Where several models are
     compared by no analysis, one pair by the exact test has one, so that what a sample ranks never stands alone.
     """
     gaps: list[Detectable] = []
@@ -29,7 +30,7 @@ def detectable_gaps(protocol: Protocol, comparisons: Mapping[str, Sequence[Compa
         for benchmark in request.benchmarks:
             questions = len(protocol.benchmark(benchmark).questions)
             for comparison in comparisons.get(request.id, ()):
-                if comparison.test in get_args(TestName) and not comparison.both_limits and protocol.benchmark(benchmark).clusters is None:
+                if comparison.test in get_args(TestName) and not comparison.both_limits and _counts_answers(protocol.benchmark(benchmark)):
                     gaps += [_detectable(request.id, benchmark, comparison, questions, discordance) for discordance in _discordances(comparison)]
     compared = {benchmark for request in protocol.analyses if comparisons.get(request.id) for benchmark in request.benchmarks}
     for drawn in protocol.benchmarks:
@@ -38,9 +39,14 @@ def detectable_gaps(protocol: Protocol, comparisons: Mapping[str, Sequence[Compa
     return tuple(gaps)
 
 
+def _counts_answers(benchmark: ProtocolBenchmark) -> bool:
+    """Whether answers are right or wrong, as far as the study says, and questions no clusters."""
+    return benchmark.clusters is None and benchmark.score is None
+
+
 def _plain(benchmark: ProtocolBenchmark) -> bool:
     """Whether the questions are independent draws that count the same."""
-    drawn = benchmark.clusters is None and benchmark.sample.method not in ("ids", "chosen")
+    drawn = _counts_answers(benchmark) and benchmark.sample.method not in ("ids", "chosen")
     return drawn and len({question.weight for question in benchmark.questions}) == 1
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evalspec.artifacts.base import sha256_hex
-from evalspec.artifacts.prompts import prompt_template, worked_examples
+from evalspec.artifacts.prompts import answers_with, prompt_template, worked_examples
 from evalspec.artifacts.protocol import (
     BatchRule,
     DrawnQuestion,
+    EarlierIdentity,
     Example,
     Identity,
     Pool,
@@ -21,7 +22,7 @@ from evalspec.artifacts.protocol import (
 )
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
 from evalspec.artifacts.samples import Sample, SampleIds
-from evalspec.artifacts.study import Benchmark, Study
+from evalspec.artifacts.study import Benchmark, Model, Study
 from evalspec.errors import InputError
 from evalspec.planning.examples import Shown
 from evalspec.planning.sampling import Draw
@@ -52,7 +53,7 @@ def build_protocol(
 
     `commit` is needed where a benchmark has `disclosure: none`; raises ValueError when it is not given then.
     """
-    models = tuple(ProtocolModel(id=model.id, precision=model.precision, identity=identities[model.id]) for model in study.models)
+    models = tuple(_model(model, identities[model.id]) for model in study.models)
     benchmarks = []
     for benchmark in study.benchmarks:
         hide = commit if benchmark.disclosure == "none" else None
@@ -87,6 +88,11 @@ def list_questions(draw: Draw, commit: Commit | None = None) -> tuple[ListedQues
     return tuple(sorted(listed, key=lambda entry: entry.drawn.id))
 
 
+def _model(model: Model, identity: Identity) -> ProtocolModel:
+    precision = identity.precision if isinstance(identity, EarlierIdentity) else model.precision
+    return ProtocolModel(id=model.id, precision=precision, identity=identity)
+
+
 def _benchmark(benchmark: Benchmark, question_set: QuestionSet, draw: Draw, commit: Commit | None) -> ProtocolBenchmark:
     if benchmark.disclosure == "none" and commit is None:
         raise ValueError(f"benchmark '{benchmark.id}' discloses nothing: its questions need a function that commits to them")
@@ -106,6 +112,7 @@ def _benchmark(benchmark: Benchmark, question_set: QuestionSet, draw: Draw, comm
         target=benchmark.target,
         pool=Pool(size=len(question_set.questions), subjects=question_set.strata()) if benchmark.target == "this_pool" else None,
         missing=benchmark.missing,
+        score=benchmark.score,
         scoring=benchmark.scoring,
         prompt=prompt_template(benchmark.scoring),
         disclosure=benchmark.disclosure,
@@ -116,7 +123,7 @@ def preamble_texts(benchmark: Benchmark, shown: Iterable[Shown]) -> dict[str | N
     """Return the worked examples as they stand before a prompt, by subject; raises InputError for a prompt that an example cannot fill."""
     template = prompt_template(benchmark.scoring)
     try:
-        return {one.subject: worked_examples(template, benchmark.scoring.method, one.examples) for one in shown}
+        return {one.subject: worked_examples(template, answers_with(benchmark.scoring), one.examples) for one in shown}
     except ValueError as error:
         raise InputError(f"benchmark '{benchmark.id}', a worked example: {error}", hint="change the prompt, or the file of examples") from error
 

@@ -23,7 +23,7 @@ CHOSEN = "the questions are chosen and not drawn; the analysis mdad says what su
 
 
 def rankable_gaps(protocol: Protocol, comparisons: Mapping[str, Sequence[Comparison]]) -> tuple[Rankable, ...]:
-    """Return, for each benchmark, the smallest gap that its sample ranks rightly in 80% of draws; nothing for a study of one model.
+    """Return, for each benchmark, the smallest gap that its sample ranks rightly in 80 % of draws; nothing for a study of one model.
 
     The discordance is the first that an analysis of the benchmark or its sample's size declares, else three usual ones.
     """

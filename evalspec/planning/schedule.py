@@ -18,6 +18,9 @@ from evalspec.planning.speeds import Speeds
 from evalspec.protocols import CheckTest, Comparison
 
 USABLE_MEMORY = 0.9
+WRITTEN_COST = 4
+"""Tokens that are read in the time in which one is generated: a pass for each, which only the texts of a batch share. A rough figure."""
+
 BYTES_PER_TOKEN = 4
 """A rough mean for English text, used only where tokens were not counted."""
 
@@ -44,11 +47,11 @@ class Outlook:
 def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: Iterable[Draw], outlook: Outlook) -> Schedule:
     """Return jobs on devices with their time, the sample by stratum and the gaps that it detects."""
     pieces = _pieces(orders, outlook)
-    tasks = tuple(_task(piece, outlook) for piece in pieces if piece.left)
+    tasks = tuple(_task(piece, outlook) for piece in pieces if _is_pending(piece, outlook))
     needs = {need.model: need for need in outlook.memory}
     placement = _place(tasks, outlook, {model: outlook.speeds.load_seconds(need) for model, need in needs.items()})
     seconds_of = {task.job: task.seconds for task in tasks}
-    jobs = tuple(_placed(piece, placement, seconds_of) for piece in pieces)
+    jobs = tuple(_placed(piece, placement, seconds_of, outlook) for piece in pieces)
     strata = tuple(
         StratumSize(benchmark=draw.benchmark, subject=stratum.subject, available=stratum.available, drawn=stratum.drawn)
         for draw in draws
@@ -103,35 +106,46 @@ def _pieces(orders: Sequence[WorkOrder], outlook: Outlook) -> tuple[_Piece, ...]
 def _piece(job: Job, order: WorkOrder, work: BenchmarkWork, shard: Sequence[AskedQuestion], outlook: Outlook) -> _Piece:
     tokens = outlook.tokens.get(job.id)
     journalled = min(outlook.journalled.get(job.id, 0), job.questions)
-    left = (_guessed_tokens(work, shard) if tokens is None else tokens) * (1 - journalled / job.questions)
+    passes = (WRITTEN_COST - 1) * work.most_written * len(shard)
+    left = ((_guessed_tokens(work, shard) if tokens is None else tokens) + passes) * (1 - journalled / job.questions)
     return _Piece(job.model_copy(update={"tokens": tokens, "journalled": journalled}), order, left)
 
 
 def _guessed_tokens(work: BenchmarkWork, shard: Sequence[AskedQuestion]) -> float:
     answers = sum(len(text.encode()) for question in shard for text in question.answers) if work.scoring.method == "option" else 0
-    return (sum(len(question.prompt.encode()) for question in shard) + answers) / BYTES_PER_TOKEN
+    return (sum(len(question.prompt.encode()) for question in shard) + answers) / BYTES_PER_TOKEN + work.most_written * len(shard)
+
+
+def _is_pending(piece: _Piece, outlook: Outlook) -> bool:
+    """Return whether anything of a job is left, be it the self-check that follows it."""
+    return bool(piece.left or outlook.speeds.jobs.get(piece.job.id))
 
 
 def _task(piece: _Piece, outlook: Outlook) -> Task:
     need = _need(piece.order.model, outlook)
     roomy = devices_with_room(need, outlook.devices)
-    seconds = {device.id: outlook.speeds.seconds(piece.left, need, device, piece.order.precision) for device in roomy}
+    known = outlook.speeds.jobs.get(piece.job.id)
+    seconds = {device.id: outlook.speeds.seconds(piece.left, need, device, piece.order.precision) if known is None else known for device in roomy}
     return Task(piece.job.id, piece.order.model, seconds)
 
 
-def _placed(piece: _Piece, placement: Placement, seconds_of: Mapping[str, Mapping[str, float]]) -> Job:
-    if not piece.left:
+def _placed(piece: _Piece, placement: Placement, seconds_of: Mapping[str, Mapping[str, float]], outlook: Outlook) -> Job:
+    if not _is_pending(piece, outlook):
         return piece.job.model_copy(update={"seconds": 0.0})
     device = placement.device_of.get(piece.job.id)
     return piece.job if device is None else piece.job.model_copy(update={"device": device, "seconds": seconds_of[piece.job.id][device]})
 
 
 def _basis(pieces: Sequence[_Piece], placement: Placement, outlook: Outlook) -> str:
-    pending = [piece for piece in pieces if piece.left]
+    pending = [piece for piece in pieces if _is_pending(piece, outlook)]
     if not pending:
         return "nothing is left to score"
-    basis = outlook.speeds.basis({(piece.job.model, placement.device_of[piece.job.id]) for piece in pending})
+    known = [piece for piece in pending if piece.job.id in outlook.speeds.jobs]
+    if len(known) == len(pending):
+        return "from batches of every job that are scored already, with starting, loading and the self-check"
+    basis = outlook.speeds.basis({(piece.job.model, placement.device_of[piece.job.id]) for piece in pending if piece not in known})
     guessed = any(piece.job.tokens is None for piece in pending)
+    basis += "; texts taken to be as long as they may become" if any(work.most_written for piece in pending for work in piece.order.works) else ""
     return basis + ("; tokens estimated from the length of the texts" if guessed else "")
 
 
@@ -150,7 +164,8 @@ def _place(tasks: Sequence[Task], outlook: Outlook, load_seconds: Mapping[str, f
     """Put the jobs onto devices; those of models that take all accelerators together come last, when nothing else runs."""
     together = taken_together(outlook.devices)
     last = [task for task in tasks if together is not None and task.seconds.keys() == {together.id}]
-    placements = [place(some, load_seconds=load_seconds) for some in ([task for task in tasks if task not in last], last)]
+    start = outlook.speeds.start_seconds
+    placements = [place(some, load_seconds=load_seconds, start_seconds=start) for some in ([task for task in tasks if task not in last], last)]
     device_of = {job: device for placement in placements for job, device in placement.device_of.items()}
     return Placement(device_of, sum(placement.seconds for placement in placements))
 

@@ -20,29 +20,39 @@ from evalspec.artifacts.report import Figure
 from evalspec.artifacts.study import AnalysisRequest
 from evalspec.artifacts.tolerance import FLOAT32, LEAST, MOST
 from evalspec.protocols import AnyAnalysis
+from evalspec.reporting.by_group import Beside
+from evalspec.reporting.checklist import BASIS, checklist
 from evalspec.reporting.documents import place_all
 from evalspec.reporting.dossier import Dossier, documents_of
 from evalspec.reporting.figures import Chart
 from evalspec.reporting.limits import limitations, main_limitations
 from evalspec.reporting.samples import draw_samples
-from evalspec.reporting.summary import check_views, overview
+from evalspec.reporting.summary import check_views, overview, placed_estimates
 from evalspec.reporting.templates import make_environment
 
 __all__ = ["Composition", "compose", "fonts_folder"]
 
 SECTIONS = (
+    ("purpose", "Purpose and persons"),
     ("models", "Models"),
     ("data", "Data"),
     ("protocol", "How questions were asked"),
+    ("scoring", "How answers were scored"),
     ("power", "Plan and power"),
     ("preregistration", "Preregistration"),
     ("results", "Results"),
     ("thresholds", "Thresholds"),
+    ("baselines", "Baselines"),
+    ("robustness", "Robustness"),
     ("responses", "Responses"),
     ("samples", "Samples"),
     ("limitations", "Limitations"),
+    ("risk", "Risk and ethics"),
+    ("reproduction", "Reproduction"),
     ("provenance", "Provenance"),
     ("signature", "Signature and how to check it"),
+    ("checklist", "Checklists"),
+    ("changes", "Changes"),
     ("glossary", "Glossary"),
 )
 
@@ -82,7 +92,7 @@ class ResultSection:
 
 def compose(dossier: Dossier) -> Composition:
     """Return the report as one self-contained HTML page, and the drawings in it."""
-    environment = make_environment(documents_of(dossier))
+    environment = make_environment(documents_of(dossier), Beside.of(placed_estimates(dossier), dossier.responses))
     typed = [_typed_result(finding, dossier) for finding in dossier.findings.findings]
     charts = {found.request.id: _charts(found) for found in typed}
     results = tuple(_result(environment, found, index, charts[found.request.id]) for index, found in enumerate(typed))
@@ -101,6 +111,8 @@ def compose(dossier: Dossier) -> Composition:
         overview=overview(dossier),
         results=results,
         samples=draw_samples(dossier),
+        checklist=checklist(dossier),
+        checklist_basis=BASIS,
         choices=_choice_counts(dossier),
         limitations=limitations(dossier),
         main_limitations=main_limitations(dossier),

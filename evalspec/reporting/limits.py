@@ -19,6 +19,7 @@ MISSING_WORDS = {
     "complete_case": "left out of the numbers",
     "error": "not allowed by the study",
 }
+WORST = "counted as the worst score"
 
 
 def limitations(dossier: Dossier) -> tuple[str, ...]:
@@ -57,13 +58,17 @@ def _general(dossier: Dossier) -> Iterator[str]:
     repeats = sorted({entry.scores.shape[2] for entry in dossier.responses.benchmarks})
     shown = " to ".join(str(number) for number in (repeats if len(repeats) < 2 else [repeats[0], repeats[-1]]))
     forms = "1" if any(origin.route != "recorded" for origin in dossier.responses.origins) else "not observed"
-    yield f"Prompt forms tried: {forms}; repeats: {shown}; contamination: not assessed."
+    told = {bool(benchmark.about.contamination) for benchmark in dossier.study.benchmarks}
+    seen = "not assessed" if told == {False} else "as the author states it" if told == {True} else "not assessed, or as the author states it"
+    yield f"Prompt forms tried: {forms}; repeats: {shown}; contamination: {seen}."
     yield (
         "Intervals say how far other questions of the same kind would move a number. "
         "They say nothing about other tasks, other wordings or the use that the models are meant for."
     )
     if any(entry.flags for entry in dossier.responses.benchmarks):
         yield "Answer keys are taken as the source gives them, also those of questions that it flags as faulty."
+    elif all(benchmark.about.key_quality for benchmark in dossier.study.benchmarks):
+        yield "Answer keys are taken as the source gives them; what their author says of their quality was not looked into."
     else:
         yield "Answer keys are taken as the source gives them; how many of them are wrong was not assessed."
     if any(0 < len(set(entry.clusters)) < FEW_CLUSTERS for entry in dossier.responses.benchmarks):
@@ -97,7 +102,7 @@ def _departures(dossier: Dossier) -> tuple[str, ...]:
 
 
 def _plan_unseen(dossier: Dossier) -> str:
-    replayed = [origin for origin in dossier.responses.origins if origin.route == "recorded"]
+    replayed = [origin for origin in dossier.responses.origins if origin.route in {"recorded", "earlier_run"}]
     known = " The recorded answers existed before the study was run." if replayed else ""
     if dossier.plan is None:
         shown = "The plan was not signed before the run, so nothing here shows that analyses, margins and limits were set before answers were seen."
@@ -118,7 +123,8 @@ def _of_model(summary: ModelSummary, dossier: Dossier) -> Iterator[str]:
     if summary.degenerate:
         yield "One letter takes more than nine in ten of the choices, so the score says more about that habit than about ability."
     if summary.missing:
-        rule = MISSING_WORDS[dossier.protocol.benchmark(summary.benchmark).missing]
+        benchmark = dossier.protocol.benchmark(summary.benchmark)
+        rule = WORST if benchmark.score is not None and benchmark.missing == "wrong" else MISSING_WORDS[benchmark.missing]
         yield f"Some scores are missing ({', '.join(reason.replace('_', ' ') for reason in summary.missing)}) and {rule}."
     if summary.self_check_flips and summary.route == "server":
         yield "Some answers changed when questions were asked again, so the server alone can move this score."
@@ -126,6 +132,8 @@ def _of_model(summary: ModelSummary, dossier: Dossier) -> Iterator[str]:
         yield "Some answers changed when questions were scored one at a time, so the arithmetic alone can move this score."
     if summary.route == "recorded":
         yield "Responses were recorded elsewhere and replayed; this run did not meet the model."
+    if summary.route == "earlier_run":
+        yield "Answers are those of an earlier signed run; this run did not meet the model, and other software or devices may have given them."
     if summary.route == "server":
         yield "Answers came from a server, whose weights cannot be verified and whose operator could read the questions."
         identity = dossier.protocol.model(summary.model).identity

@@ -236,11 +236,10 @@ def _seconds(value: float, _decimals: int) -> str:
 
 
 def _millions(value: float, _decimals: int) -> str:
-    if value >= 1e12:
-        return f"{value / 1e12:.2f} trillion"
-    if value >= 1e9:
-        return f"{value / 1e9:.2f} billion"
-    return f"{value / 1e6:.2f} million" if value >= 1e6 else f"{value:,.0f}"
+    for unit, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if value >= unit:
+            return f"{f'{value / unit:.2f}'.rstrip('0').rstrip('.')} {name}"
+    return f"{value:,.0f}"
 
 
 STYLES: Mapping[str, Callable[[float, int], str]] = MappingProxyType(

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.verdict import CheckResult
+from evalspec.reporting.by_group import GROUP_METRICS
 from evalspec.reporting.documents import Placed, place_all
 from evalspec.reporting.dossier import Dossier
 from evalspec.reporting.numbers import DEFAULT_DECIMALS, decimals_apart, decimals_of
 
-__all__ = ["ByGroup", "CheckView", "Comparisons", "Level", "Overview", "check_views", "overview", "placed_estimates"]
+__all__ = ["CheckView", "Comparisons", "Level", "Overview", "check_views", "overview", "placed_estimates"]
 
 LIMIT_WORDS = {"at_least": "at least", "above": "above", "at_most": "at most", "below": "below"}
 STYLES_OF_UNITS = {"proportion": "percent", "difference": "points", "rank": "rank", "score": "plain", "index": "index"}
-GROUP_METRICS = ("worst_group", "group_gap", "harmony", "size_harmony")
 BOUND_WORDS = {"low": "lower bound of ", "high": "upper bound of ", "value": "value of "}
-
-
-@dataclass(frozen=True, slots=True)
-class ByGroup:
-    """What one accuracy hides: that of the worst group, the gap between groups, and harmony beside its value from sizes alone."""
-
-    worst_group: Placed[Estimate]
-    group_gap: Placed[Estimate]
-    harmony: Placed[Estimate]
-    size_harmony: Placed[Estimate]
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
     """The range of one metric of one analysis over the models of one benchmark, at both ends with every model that stands there.
 
-    `fewest` and `most` are those on the fewest and on the most questions. `by_group` is of the first of the highest, where the study asked for it.
+    `every` holds all models, highest first; `fewest` and `most` are those on the fewest and on the most questions; `declared` says that the
+    study declares what a score is, other than right answers.
     """
 
     analysis: str
@@ -45,7 +35,9 @@ class Level:
     lowest: tuple[Placed[Estimate], ...]
     fewest: Placed[Estimate]
     most: Placed[Estimate]
-    by_group: ByGroup | None = None
+    every: tuple[Placed[Estimate], ...]
+    planned: bool
+    declared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +64,22 @@ class Overview:
     comparisons: tuple[Comparisons, ...]
     bounded: tuple[Placed[Estimate], ...] = ()
 
+    @property
+    def accuracies(self) -> tuple[Level, ...]:
+        """The first range of accuracies of each benchmark, where they are shares of right answers."""
+        first: dict[str, Level] = {}
+        for level in self.levels:
+            if level.metric == "accuracy" and not level.declared:
+                first.setdefault(level.benchmark, level)
+        return tuple(first.values())
+
 
 @dataclass(frozen=True, slots=True)
 class CheckView:
     """A check as the page shows it: which limit it sets, on which bound, and decimals that show observed and limit apart.
 
-    `by_test` marks a difference held against 0, where the analysis's own test decides and not the interval. `stricter_at` is where the bounds
+    `by_test` marks a difference held against 0, where the analysis's own test decides and not the interval; `adjusted` says that its p-value is
+    adjusted for the family of the analysis, which is left out where checks are corrected for their own number. `stricter_at` is where the bounds
     stand that decide after the correction for the number of checks.
     """
 
@@ -87,6 +89,7 @@ class CheckView:
     limit_words: str
     bound_words: str
     by_test: bool
+    adjusted: bool
     style: str
     decimals: int
     stricter_at: str | None
@@ -110,12 +113,11 @@ def overview(dossier: Dossier) -> Overview:
     defined = [placed for placed in placed_estimates(dossier) if placed.item.value is not None and placed.item.subject is None]
     sure = [placed for placed in defined if placed.item.confidence_level is not None and len(placed.item.models) == 1]
     levels = [placed for placed in sure if placed.item.unit == "proportion" and placed.item.metric not in GROUP_METRICS]
-    groups = _by_group(dossier)
     differences = [placed for placed in defined if placed.item.separated is not None]
     return Overview(
         levels=tuple(
-            _level(list(group), groups)
-            for _, group in groupby(levels, key=lambda placed: (placed.item.analysis, placed.item.benchmark, placed.item.metric))
+            replace(_level(list(group)), declared=dossier.protocol.benchmark(benchmark).score is not None)
+            for (_, benchmark, _), group in groupby(levels, key=lambda placed: (placed.item.analysis, placed.item.benchmark, placed.item.metric))
         ),
         comparisons=tuple(
             _comparisons(list(group)) for _, group in groupby(differences, key=lambda placed: (placed.item.analysis, placed.item.benchmark))
@@ -126,23 +128,12 @@ def overview(dossier: Dossier) -> Overview:
 
 def check_views(dossier: Dossier) -> tuple[CheckView, ...]:
     """Return every check of the verdict as the page shows it."""
-    return tuple(_check_view(result, f"verdict.json#/checks/{index}") for index, result in enumerate(dossier.verdict.checks))
+    corrected = dossier.protocol.thresholds is not None and dossier.protocol.thresholds.require == "any"
+    views = (_check_view(result, f"verdict.json#/checks/{index}") for index, result in enumerate(dossier.verdict.checks))
+    return tuple(replace(view, adjusted=view.adjusted and not corrected) for view in views)
 
 
-def _by_group(dossier: Dossier) -> dict[tuple[str, str], ByGroup]:
-    """Return what the first analysis that looks at groups says, by benchmark and model."""
-    found: dict[tuple[str, str, str], dict[str, Placed[Estimate]]] = {}
-    for placed in placed_estimates(dossier):
-        if placed.item.metric in GROUP_METRICS:
-            found.setdefault((placed.item.analysis, placed.item.benchmark, placed.item.models[0]), {})[placed.item.metric] = placed
-    told: dict[tuple[str, str], ByGroup] = {}
-    for (_, benchmark, model), metrics in found.items():
-        if len(metrics) == len(GROUP_METRICS):
-            told.setdefault((benchmark, model), ByGroup(**metrics))
-    return told
-
-
-def _level(group: list[Placed[Estimate]], groups: Mapping[tuple[str, str], ByGroup]) -> Level:
+def _level(group: list[Placed[Estimate]]) -> Level:
     first = group[0].item
     values = [round(placed.item.value or 0.0, 12) for placed in group]
     ends = min(values), max(values)
@@ -156,7 +147,8 @@ def _level(group: list[Placed[Estimate]], groups: Mapping[tuple[str, str], ByGro
         lowest=lowest,
         fewest=min(group, key=lambda placed: placed.item.n),
         most=max(group, key=lambda placed: placed.item.n),
-        by_group=groups.get((first.benchmark, highest[0].item.models[0])),
+        every=tuple(sorted(group, key=lambda placed: -(placed.item.value or 0.0))),
+        planned=first.planned,
     )
 
 
@@ -187,6 +179,7 @@ def _check_view(result: CheckResult, at: str) -> CheckView:
         limit_words=LIMIT_WORDS[limit],
         bound_words="" if by_test else BOUND_WORDS[bound],
         by_test=by_test,
+        adjusted=by_test and observed is not None and observed.p_adjusted is not None,
         style=style,
         decimals=_decimals(observed, getattr(result.check, limit)),
         stricter_at=next((f"{at}/observed/stricter/{place}" for place, one in enumerate(stricter) if one.divisor == result.divisor), None),

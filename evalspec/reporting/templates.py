@@ -12,6 +12,7 @@ from jinja2 import BaseLoader, Environment, FileSystemLoader, StrictUndefined, T
 from markupsafe import Markup, escape
 
 from evalspec.places import templates_folder
+from evalspec.reporting.by_group import Beside
 from evalspec.reporting.characters import finalize
 from evalspec.reporting.documents import Documents, length_of, place_all, pointer_key
 from evalspec.reporting.numbers import DEFAULT_DECIMALS, Style, decimals_from_interval, decimals_of, format_number
@@ -30,8 +31,11 @@ METRIC_WORDS = {
 """Names of metrics that do not explain themselves."""
 
 
-def make_environment(documents: Documents) -> Environment:
-    """Return the environment for one report, whose templates print numbers with `number(address, style)` from `documents`."""
+def make_environment(documents: Documents, beside: Beside | None = None) -> Environment:
+    """Return the environment for one report, whose templates print numbers with `number(address, style)` from `documents`.
+
+    `beside` is what stands next to every accuracy.
+    """
     environment = Environment(
         autoescape=True,  # always: select_autoescape() would leave `report.html.j2` unescaped
         undefined=StrictUndefined,
@@ -44,6 +48,7 @@ def make_environment(documents: Documents) -> Environment:
     )
     environment.globals["number"] = _number_printer(documents)
     environment.globals["length"] = _length_printer(documents)
+    environment.globals["beside"] = beside or Beside({}, {})
     environment.globals["asset"] = asset
     environment.globals["decimals_of"] = decimals_of
     environment.filters["key"] = pointer_key

@@ -46,8 +46,9 @@ def learn_abilities(model: Any) -> Abilities:  # Any: a transformers model
     with torch.inference_mode():
         branches = _keeps_branches_apart(model)
         cache = cache_name(model) is not None and _goes_on_from_its_cache(model)
+        gaps = cache and _goes_on_behind_gaps(model)
     window = getattr(model.config.get_text_config(decoder=True), "sliding_window", None)
-    return Abilities(branches, cache, window if isinstance(window, int) else None)
+    return Abilities(branches, cache, window if isinstance(window, int) else None, gaps)
 
 
 def cache_name(model: Any) -> Literal["cache", "past_key_values"] | None:  # Any: a transformers model
@@ -110,6 +111,26 @@ def _goes_on_from_its_cache(model: Any) -> bool:  # Any: a transformers model
     places = torch.arange(len(COMMON), len(COMMON) + len(BRANCH), device=model.device)[None].expand(2, -1)
     going_on = model(input_ids=rows, position_ids=places, use_cache=True, **cache_for(model, layers, 2)).logits[:, -1].float()
     alone = [model(input_ids=_row(model, COMMON + ids), use_cache=False).logits[0, -1].float() for ids in (BRANCH, OTHER)]
+    return all(_close(one, other, model.dtype) for one, other in zip(going_on, alone, strict=True))
+
+
+def _goes_on_behind_gaps(model: Any) -> bool:  # Any: a transformers model
+    """What stands in the cache behind the end of a shorter row must change nothing, and be no more than if it were not there."""
+    rows, name = (COMMON, COMMON[:4]), str(cache_name(model))
+    given = {name: DynamicCache(config=model.config)}
+    ids = torch.tensor([rows[0], (*rows[1], 0, 0)], device=model.device)
+    model(input_ids=ids, use_cache=True, **given)
+    mask = torch.tensor([[1] * 7, [1, 1, 1, 1, 0, 0, 1]], device=model.device)
+    places = torch.tensor([[len(row)] for row in rows], device=model.device)
+    try:
+        going_on = (
+            model(input_ids=_row(model, BRANCH[:1]).expand(2, -1), position_ids=places, attention_mask=mask, use_cache=True, **given)
+            .logits[:, -1]
+            .float()
+        )
+    except (RuntimeError, TypeError, ValueError):
+        return False
+    alone = [model(input_ids=_row(model, (*row, BRANCH[0])), use_cache=False).logits[0, -1].float() for row in rows]
     return all(_close(one, other, model.dtype) for one, other in zip(going_on, alone, strict=True))
 
 

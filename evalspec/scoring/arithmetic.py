@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -79,6 +80,27 @@ def free_memory() -> None:
     """Give back what torch keeps of the memory of accelerators for later."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+
+
+def forget_peak(device: str) -> None:
+    """Begin anew to observe how much memory is in use at most; where the system cannot, it is that since the process began."""
+    if device.startswith("cuda"):
+        torch.cuda.reset_peak_memory_stats(device)
+        return
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # proc(5): resets the peak of the resident set
+
+
+def peak_bytes(device: str) -> int | None:
+    """Return how much memory was in use at most; None where the system does not tell, as on several devices together."""
+    if device.startswith("cuda"):
+        return torch.cuda.max_memory_reserved(device)
+    if device != "cpu":
+        return None
+    with suppress(OSError):
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), None)
+    return None
 
 
 def threads_in_use() -> int:

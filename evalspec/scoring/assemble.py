@@ -14,9 +14,11 @@ from evalspec.artifacts.protocol import Protocol, ProtocolBenchmark
 from evalspec.artifacts.questions import LETTERS, Question
 from evalspec.artifacts.responses import AnswerTokens, BenchmarkResponses, Origin, Reason, Responses
 from evalspec.artifacts.served_work import ServedOrder
+from evalspec.artifacts.study import SampledScoring
 from evalspec.artifacts.work import BenchmarkWork, WorkOrder
 from evalspec.errors import Diagnostic, InputError, ScoringError
 from evalspec.scoring.decisions import chosen_for_check, compare, decide, joined_batches
+from evalspec.scoring.generated import chosen_texts, compare_texts, facts, read_all, texts_of, written_answers
 from evalspec.scoring.served_records import facts_of
 
 
@@ -24,7 +26,7 @@ from evalspec.scoring.served_records import facts_of
 class ModelRows:
     """One model's responses to one benchmark: `scores`, `reasons`, `choices` (Q, K), `logprobs` (Q, C) or None, and how they came about.
 
-    `distributions` has one for every question where the study asks for them.
+    `distributions` has one for every question where the study asks for them; `texts` (Q, K) are generated answers where they were kept.
     """
 
     scores: NDArray[np.float64]
@@ -33,13 +35,17 @@ class ModelRows:
     logprobs: NDArray[np.float64] | None
     origin: Origin
     distributions: tuple[TopTokens, ...] = ()
+    texts: NDArray[np.object_] | None = None
 
 
 def scored_rows(
     order: WorkOrder | ServedOrder, work: BenchmarkWork, shards: Sequence[JobRecord], check: JobRecord, questions: Sequence[Question]
 ) -> ModelRows:
     """Return the rows of a model that was scored here or asked at its server; a question whose best choices tie exactly is undetermined."""
-    batches = joined_batches(order, shards)
+    batches = joined_batches(shards)
+    if work.scoring.method == "sampled":
+        origin = _origin(order, work, (*shards, check))
+        return _generated_rows(work, work.scoring, (batches, check), origin, [question.answer for question in questions])
     decisions = decide(batches, len(questions), work.scoring)
     chosen = chosen_for_check(decisions, [question.sha256 for question in work.questions])
     self_check = compare(decisions, decide(list(check.batches.values()), len(chosen), work.scoring), chosen)
@@ -61,6 +67,29 @@ def scored_rows(
         logprobs=decisions.values,
         origin=origin,
         distributions=_distributions(batches, len(questions)),
+    )
+
+
+def _generated_rows(
+    work: BenchmarkWork, scoring: SampledScoring, records: tuple[Sequence[BatchRecord], JobRecord], origin: Origin, keys: Sequence[int]
+) -> ModelRows:
+    """Return the rows of a model that wrote its answers, which its records have repeat by repeat; where a text has none, the score is missing."""
+    batches, check = records
+    written, again = written_answers(batches), written_answers(list(check.batches.values()))
+    found, chosen = read_all(written, work.questions, scoring), chosen_texts(work.questions)
+    alone = read_all(again, [work.questions[place] for place in chosen], scoring)
+    compared = compare_texts([written[place] for place in chosen], again, (found.choices[list(chosen)].tolist(), alone.choices.tolist()))
+    ends = sorted({end for session in check.sessions for end in session.ends})
+    texts = texts_of(written)
+    choices, reasons = (values.reshape(scoring.repeats, -1).T for values in (found.choices, found.reasons))
+    right = (choices == np.array(keys)[:, None]).astype(np.float64)
+    return ModelRows(
+        scores=np.where(choices >= 0, right, np.nan),
+        reasons=np.ascontiguousarray(reasons),
+        choices=np.ascontiguousarray(choices),
+        logprobs=None,
+        origin=origin.model_copy(update={"generated": facts(written, found.reasons, ends).model_copy(update={"check": compared})}),
+        texts=None if texts is None else texts.reshape(scoring.repeats, -1).T,
     )
 
 
@@ -111,12 +140,14 @@ def assemble(protocol: Protocol, questions: Mapping[str, Sequence[Question]], ro
                 choices=np.stack([_tiled(one.choices, repeats) for one in of_benchmark]),
                 logprobs=_stacked_logprobs(of_benchmark, widest),
                 missing=benchmark.missing,
+                score=benchmark.score,
                 strata=benchmark.strata is not None,
                 clusters=benchmark.cluster_labels(),
                 flags=_flags(benchmark),
                 sample=benchmark.sample.method,
                 pool=benchmark.pool,
                 distributions=_stacked_distributions(of_benchmark),
+                texts=_stacked_texts(of_benchmark, repeats),
             )
         )
     origins = tuple(_with_histogram(rows[model, benchmark.id]) for benchmark in protocol.benchmarks for model in models)
@@ -140,6 +171,13 @@ def _stacked_distributions(rows: Sequence[ModelRows]) -> AnswerTokens | None:
             tokens[number, place, : len(top.tokens)] = top.tokens
             probabilities[number, place, : len(top.tokens)] = top.probabilities
     return AnswerTokens(tokens, probabilities)
+
+
+def _stacked_texts(rows: Sequence[ModelRows], repeats: int) -> NDArray[np.object_] | None:
+    if all(one.texts is None for one in rows):
+        return None
+    nothing = np.full((len(rows[0].scores), repeats), None, dtype=object)
+    return np.stack([nothing if one.texts is None else _tiled(one.texts, repeats) for one in rows])
 
 
 def _flags(benchmark: ProtocolBenchmark) -> tuple[tuple[str, ...], ...]:

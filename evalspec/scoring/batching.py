@@ -12,6 +12,9 @@ from evalspec.artifacts.protocol import BatchRule
 from evalspec.artifacts.work import EncodedQuestion
 from evalspec.scoring.sharing import SEPARATE, Abilities, Sharing, share
 
+GENERATED_PER_READ = 8
+"""How many tokens that may be generated count as one that is read, when a batch is held against its budget."""
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -54,6 +57,30 @@ def plan_batches(lengths: Sequence[int], rows: Sequence[int], rule: BatchRule, *
         cheapest = int(np.argmin(cost))
         best[end], first_of[end] = cost[cheapest], earliest + cheapest
     return _walk_back(order.tolist(), first_of.tolist())
+
+
+def plan_texts(questions: Sequence[EncodedQuestion], abilities: Abilities, rule: BatchRule, *, max_tokens: int) -> Plan:
+    """Return the batches of a job whose answers are generated, group by group, each with its common beginning.
+
+    Each prompt counts as if an eighth of what may be generated belonged to it: rows that grow take memory for keys and values, and little else.
+    Where a model cannot go on from a cache with gaps, and where its window is shorter than a row may become, only prompts of one length go together.
+    """
+    longest = max(question.longest for question in questions) + max_tokens
+    fits = abilities.window is None or longest <= abilities.window
+    groups = share(questions, abilities, rule) if fits else share(questions, Abilities(), rule)
+    steps = rule.model_copy(update={"overhead_tokens": rule.overhead_tokens * max_tokens})
+    batches = []
+    for group in groups:
+        alike: dict[int, list[int]] = {}
+        for number in group.questions:
+            apart = abilities.cache and not (abilities.gaps and fits)
+            alike.setdefault(questions[number].longest if apart else 0, []).append(number)
+        for numbers in alike.values():
+            lengths = [questions[number].longest - len(group.sharing.prefix) for number in numbers]
+            cached = len(group.sharing.prefix) - (-max_tokens // GENERATED_PER_READ)
+            partition = plan_batches(lengths, [1] * len(lengths), steps, cached=cached)
+            batches += [Batch(tuple(numbers[place] for place in places), group.sharing) for places in partition]
+    return tuple(batches)
 
 
 def one_by_one(count: int) -> Plan:

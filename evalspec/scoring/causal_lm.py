@@ -1,4 +1,4 @@
-"""What log-probabilities does a causal language model give to answers?  The only module that computes with torch and transformers.
+"""What log-probabilities does a causal language model give to answers?  With `generation`, the only module that computes with torch.
 
 Rows are padded on the right: causality makes padding harmless. A mask is passed only where answers are branches of a row.
 The model's own forward pass does head, scale and soft-cap, at the few positions that are needed; a linear head computes in float32.
@@ -7,9 +7,10 @@ The model's own forward pass does head, scale and soft-cap, at the few positions
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import tokenizers
@@ -19,12 +20,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from evalspec.artifacts.base import Precision
 from evalspec.artifacts.journal import TopTokens
 from evalspec.artifacts.work import EncodedQuestion
 from evalspec.errors import ScoringError
 from evalspec.scoring.abilities import Positions, cache_for, learn_abilities, position_style, read_into_cache, tree_mask
 from evalspec.scoring.arithmetic import Float32Head, describe, products
 from evalspec.scoring.checkpoint import SAVE_AGAIN, chat_of, context_length, foreign_errors, read_config
+from evalspec.scoring.gguf_source import alone, is_gguf
 from evalspec.scoring.sharing import SEPARATE, Abilities, Layout, Sharing, lay_out
 from evalspec.scoring.tokens import Vocabulary, learn_prefix
 
@@ -85,6 +88,10 @@ class CausalLM:
         """Return float32 logits (marks, vocabulary) at the places that the layout keeps, along the rows."""
         kept = self._here(layout.kept)
         given = {"input_ids": self._here(layout.ids), "use_cache": bool(reading.layers), **self._context(layout, reading)}
+        return self.logits_at(kept, given)
+
+    def logits_at(self, kept: Tensor, given: dict[str, Any]) -> Tensor:  # Any: arguments of a transformers model
+        """Return float32 logits (marks, vocabulary) where `kept` (R, T) marks the rows that the model is given, along them."""
         logits: Tensor
         if self.positions == "marked":
             logits = self.model(**given, logits_to_keep=kept).logits
@@ -133,42 +140,52 @@ def _top_tokens(logprobs: Tensor, batch: Sequence[EncodedQuestion], layout: Layo
     return tops
 
 
-def load(folder: Path, *, model: str, precision: Literal["as_shipped", "float32"], device: str = "cpu") -> CausalLM:
-    """Load a checkpoint for scoring; raises ScoringError when it cannot be loaded whole and without foreign code.
+def load(place: Path, *, model: str, precision: Precision, device: str = "cpu") -> CausalLM:
+    """Load a checkpoint, a folder or a GGUF file, for scoring; raises ScoringError when it cannot be loaded whole and without foreign code.
 
     On the device `auto` its layers are spread over all accelerators.
     """
     _refuse_old_transformers()
-    config = read_config(folder)
+    config = {} if is_gguf(place) else read_config(place)
     transformers.utils.logging.disable_progress_bar()
-    with foreign_errors(f"model '{model}' cannot be loaded from '{folder.name}'"):
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    with foreign_errors(f"model '{model}' cannot be loaded from '{place.name}'"), _opened(place) as source:
+        tokenizer = AutoTokenizer.from_pretrained(**source)
         loaded, report = AutoModelForCausalLM.from_pretrained(
-            folder,
-            local_files_only=True,
-            trust_remote_code=False,
+            **source,
             use_safetensors=True,
-            dtype=torch.float32 if precision == "float32" else "auto",
+            dtype="auto" if precision == "as_shipped" else getattr(torch, precision),
             output_loading_info=True,
             **({"device_map": "auto"} if device == "auto" else {}),
         )
+        config = config or loaded.config.to_dict()
     wrong = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     if wrong:
         raise ScoringError(
-            f"model '{model}': the checkpoint '{folder.name}' lacks the weight '{wrong[0]}'"
+            f"model '{model}': the checkpoint '{place.name}' lacks the weight '{wrong[0]}'"
             + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""),
             hint="a missing weight would be filled with random numbers; take the complete checkpoint",
         )
     loaded.eval()
     if device != "auto":
         loaded.to(device)
-    head = _use_float32_head(loaded)
-    with (
-        products(loaded, loaded.dtype),
-        foreign_errors(f"model '{model}' from '{folder.name}' cannot compute", hint="its config.json may be at fault"),
-    ):
-        abilities = learn_abilities(loaded)
-    return CausalLM(_vocabulary(tokenizer, model, config), loaded, head, describe(loaded, loaded.dtype), position_style(loaded), abilities)
+    vocabulary = _vocabulary(tokenizer, model, config, _ends(loaded, tokenizer))
+    with foreign_errors(f"model '{model}' from '{place.name}' cannot compute", hint="its config.json may be at fault"):
+        return scorer_of(loaded, vocabulary)
+
+
+def scorer_of(model: Any, vocabulary: Vocabulary) -> CausalLM:  # Any: a transformers model
+    """Return a model that is in its place, with a head that computes in float32, and what it was found to be able to do."""
+    head = _use_float32_head(model)
+    with products(model, model.dtype):
+        abilities = learn_abilities(model)
+    return CausalLM(vocabulary, model, head, describe(model, model.dtype), position_style(model), abilities)
+
+
+def _opened(place: Path) -> AbstractContextManager[dict[str, Any]]:  # Any: arguments of a foreign function
+    """Return what transformers is told of a checkpoint."""
+    if is_gguf(place):
+        return alone(place)
+    return nullcontext({"pretrained_model_name_or_path": place, "local_files_only": True, "trust_remote_code": False})
 
 
 def _refuse_old_transformers() -> None:
@@ -192,7 +209,23 @@ def _use_float32_head(model: Any) -> str:  # Any: a transformers model
     return "float32 copy"
 
 
-def _vocabulary(tokenizer: Any, model: str, config: dict[str, Any]) -> Vocabulary:  # Any: a transformers tokenizer; the schema of each architecture
+def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:  # Any: a transformers model and its tokenizer
+    """Return the ids that end a text: those of the model's settings for generation, its own and its tokenizer's, which need not agree."""
+    told = (getattr(model.generation_config, "eos_token_id", None), model.config.get_text_config(decoder=True).eos_token_id, tokenizer.eos_token_id)
+    ids = {number for one in told for number in (one if isinstance(one, list | tuple) else [one])}
+    return tuple(sorted(number for number in ids if isinstance(number, int) and number >= 0))
+
+
+def _vocabulary(
+    tokenizer: Any,  # Any: a transformers tokenizer
+    model: str,
+    config: dict[str, Any],  # Any: the schema of each architecture
+    ends: tuple[int, ...],
+) -> Vocabulary:
+    def decode(ids: Sequence[int]) -> str:
+        with foreign_errors(f"model '{model}': its tokenizer fails", hint=SAVE_AGAIN):
+            return str(tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
     def tokenize(texts: list[str]) -> list[list[int]]:
         with foreign_errors(f"model '{model}': its tokenizer fails", hint=SAVE_AGAIN):
             ids = tokenizer(texts, add_special_tokens=False, verbose=False, return_attention_mask=False, return_token_type_ids=False)["input_ids"]
@@ -206,4 +239,4 @@ def _vocabulary(tokenizer: Any, model: str, config: dict[str, Any]) -> Vocabular
         raise ScoringError(
             f"model '{model}': {error}", hint="the tokenizer changes a text when special tokens are added; it cannot be scored"
         ) from error
-    return Vocabulary(model, tokenize, prefix, context_length(config), chat_of(tokenizer))
+    return Vocabulary(model, tokenize, prefix, context_length(config), chat_of(tokenizer, model), decode, ends)

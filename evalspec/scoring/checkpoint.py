@@ -9,16 +9,22 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from evalspec.artifacts.protocol import CheckpointIdentity
 from evalspec.artifacts.work import BenchmarkWork
 from evalspec.errors import EvalspecError, InputError, MissingLibrary, ScoringError
 from evalspec.foreign import read_object
+from evalspec.scoring.gguf_source import gguf_config, gguf_tokenizer, is_gguf
 from evalspec.scoring.tokens import Chat, EncodedWork, Vocabulary, encode_work, learn_prefix
 
 SAVE_AGAIN = "save the tokenizer again with a current transformers"
+OTHER_TEMPLATE = "mend it (chat_template.jinja or tokenizer_config.json), or write `chat: false`"
 CONFIGS = ("config.json", "tokenizer_config.json")
+LONGEST_REASON = 240
+"""Characters that are shown of what a library says, whose advice is about the library and not about evalspec."""
+
 _BLOCK = 1 << 22
 
 
@@ -60,29 +66,24 @@ def verify_files(folder: Path, identity: CheckpointIdentity) -> None:
         path = folder / file.name
         if not path.is_file() or path.stat().st_size != file.size or _sha256(path) != file.sha256:
             raise ScoringError(f"'{folder.name}': {file.name} is not the file that the protocol names", hint="plan again, or put the file back")
+    if identity.gguf is not None:
+        return  # nothing beside that file is read
     unknown = sorted({path.name for path in folder.glob("*.safetensors")} - {file.name for file in identity.files})
     if unknown:
         raise ScoringError(f"'{folder.name}': {unknown[0]} is not among the files that the protocol names", hint="plan again, or take the file out")
 
 
-def plan_tokens(folder: Path, work: BenchmarkWork, *, model: str) -> EncodedWork:
+def plan_tokens(place: Path, work: BenchmarkWork, *, model: str) -> EncodedWork:
     """Return the ids of every question without loading the model, for token counts before a run.
 
     Raises ScoringError for what would stop the run, MissingLibrary when `tokenizers` is not installed, InputError without tokenizer.json.
     """
-    try:
-        from tokenizers import Tokenizer  # noqa: PLC0415 - belongs to the extra `score`
-    except ImportError as error:
-        raise MissingLibrary("the library 'tokenizers' is not installed", hint="install the extra `score`") from error
-    path = folder / "tokenizer.json"
-    if not path.is_file():
-        raise InputError(f"'{folder.name}' has no tokenizer.json", hint=SAVE_AGAIN)
 
     def unusable() -> AbstractContextManager[None]:
-        return foreign_errors(f"'{folder.name}': the tokenizer cannot be used", hint=SAVE_AGAIN)
+        return foreign_errors(f"'{place.name}': the tokenizer cannot be used", hint=SAVE_AGAIN)
 
     with unusable():
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = gguf_tokenizer(place).backend_tokenizer if is_gguf(place) else _tokenizer(place)
         tokenizer.no_truncation()
         tokenizer.no_padding()
 
@@ -92,8 +93,20 @@ def plan_tokens(folder: Path, work: BenchmarkWork, *, model: str) -> EncodedWork
 
     with unusable():
         prefix = learn_prefix(tokenize(["x"])[0], tokenizer.encode("x").ids)
-        chat = _chat(folder) if work.scoring.chat else None
-    return encode_work(work, Vocabulary(model, tokenize, prefix, context_length(read_config(folder)), chat))
+        chat = _chat(place, model) if work.scoring.chat else None
+        config = gguf_config(place) if is_gguf(place) else read_config(place)
+    return encode_work(work, Vocabulary(model, tokenize, prefix, context_length(config), chat))
+
+
+def _tokenizer(folder: Path) -> Any:  # Any: a tokenizer of a library that may be missing
+    try:
+        from tokenizers import Tokenizer  # noqa: PLC0415 - belongs to the extra `score`
+    except ImportError as error:
+        raise MissingLibrary("the library 'tokenizers' is not installed", hint="install the extra `score`") from error
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise InputError(f"'{folder.name}' has no tokenizer.json", hint=SAVE_AGAIN)
+    return Tokenizer.from_file(str(path))
 
 
 @contextmanager
@@ -105,26 +118,34 @@ def foreign_errors(problem: str, *, hint: str | None = None) -> Iterator[None]:
         raise
     except BaseException as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise ScoringError(f"{problem}: {' '.join(lines[:2]) or type(error).__name__}", hint=hint) from error
+        told = shorten(" ".join(lines[:2]), LONGEST_REASON, placeholder=" ...")
+        raise ScoringError(f"{problem}: {told or type(error).__name__}", hint=hint) from error
 
 
-def chat_of(tokenizer: Any) -> Chat | None:  # Any: a transformers tokenizer
-    """Return how the tokenizer's chat template takes a user's message, or None when it has no template."""
+def chat_of(tokenizer: Any, model: str) -> Chat | None:  # Any: a transformers tokenizer
+    """Return how the tokenizer's chat template takes a user's message, or None when it has no template; what it returns raises ScoringError."""
     if not tokenizer.chat_template:
         return None
+    template = f"the chat template of model '{model}'"
 
     def chat(message: str) -> str:
-        return str(tokenizer.apply_chat_template([{"role": "user", "content": message}], add_generation_prompt=True, tokenize=False))
+        with foreign_errors(f"{template} cannot be used", hint=OTHER_TEMPLATE):
+            filled = str(tokenizer.apply_chat_template([{"role": "user", "content": message}], add_generation_prompt=True, tokenize=False))
+        if message.strip() not in filled:
+            raise ScoringError(f"{template} does not hand on the user's message as it is", hint=OTHER_TEMPLATE)
+        return filled
 
     return chat
 
 
-def _chat(folder: Path) -> Chat | None:
+def _chat(place: Path, model: str) -> Chat | None:
+    if is_gguf(place):
+        return chat_of(gguf_tokenizer(place), model)
     try:
         from transformers import AutoTokenizer  # noqa: PLC0415 - seconds to import, and only chat templates need it
     except ImportError as error:
         raise MissingLibrary("the library 'transformers' is not installed", hint="install the extra `score`") from error
-    return chat_of(AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False))
+    return chat_of(AutoTokenizer.from_pretrained(place, local_files_only=True, trust_remote_code=False), model)
 
 
 def _sha256(path: Path) -> str:

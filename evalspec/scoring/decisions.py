@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from evalspec.artifacts.journal import BatchRecord, JobRecord
 from evalspec.artifacts.responses import SelfCheck
 from evalspec.artifacts.study import LetterScoring, OptionScoring
-from evalspec.artifacts.work import CHECKED, AskedQuestion, BenchmarkWork, Order
+from evalspec.artifacts.work import CHECKED, AskedQuestion, BenchmarkWork
+from evalspec.scoring.generated import chosen_texts
 
 SMALLEST_GAPS = 32
 RANDOM_QUESTIONS = CHECKED - SMALLEST_GAPS
@@ -72,18 +74,20 @@ def chosen_for_check(decisions: Decisions, digests: Sequence[str]) -> tuple[int,
     return tuple(sorted([*by_gap, *by_hash[:RANDOM_QUESTIONS]]))
 
 
-def check_questions(order: Order, work: BenchmarkWork, records: Sequence[JobRecord]) -> tuple[AskedQuestion, ...]:
+def check_questions(work: BenchmarkWork, records: Sequence[JobRecord]) -> tuple[AskedQuestion, ...]:
     """Return the questions that the self-check scores again, in order, from the records of all shards of a benchmark."""
-    decisions = decide(joined_batches(order, records), len(work.questions), work.scoring)
+    if work.scoring.method == "sampled":
+        return tuple(work.questions[position] for position in chosen_texts(work.questions))
+    decisions = decide(joined_batches(records), len(work.questions), work.scoring)
     return tuple(work.questions[position] for position in chosen_for_check(decisions, [question.sha256 for question in work.questions]))
 
 
-def joined_batches(order: Order, records: Sequence[JobRecord]) -> list[BatchRecord]:
-    """Return the batches of all shards with positions in the benchmark's whole list."""
-    size = order.batch_rule.shard_questions
+def joined_batches(records: Sequence[JobRecord]) -> list[BatchRecord]:
+    """Return the batches of all shards, which are complete, with positions in the benchmark's whole list."""
+    starts = accumulate((record.answered for record in records), initial=0)
     return [
-        batch.model_copy(update={"questions": tuple(position + number * size for position in batch.questions)})
-        for number, record in enumerate(records)
+        batch.model_copy(update={"questions": tuple(position + start for position in batch.questions)})
+        for start, record in zip(starts, records, strict=False)
         for batch in record.batches.values()
     ]
 

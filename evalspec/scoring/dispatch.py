@@ -71,6 +71,7 @@ class Dispatch:
             one_by_one=task.one_by_one,
             parts=self._parts.get(task.model, 1),
             too_few_parts=self._course(task).too_few_parts,
+            enough=task.enough,
             ahead=ahead,
         )
 
@@ -160,7 +161,7 @@ class Dispatch:
 
     def _count_unheard(self, task: Task, course: _Course) -> None:
         """Tell of answers that came from another run, or whose event a crash swallowed."""
-        unheard = len(task.order.works[0].questions) - course.known
+        unheard = task.wanted - course.known
         if unheard > 0:
             course.known += unheard
             self._tell(WorkerEvent(kind="batch", model=task.model, benchmark=task.benchmark, questions=unheard))

@@ -13,7 +13,7 @@ from evalspec.artifacts.report import LedgerEntry
 from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.served import ServerUse
 from evalspec.artifacts.served_work import ServedOrder, served_orders_of
-from evalspec.artifacts.work import CHECKED, AskedQuestion, BenchmarkWork, Order, Preambles, WorkerEvent, WorkOrder, orders_of
+from evalspec.artifacts.work import BenchmarkWork, Order, Preambles, WorkerEvent, WorkOrder, numbers_of, orders_of
 from evalspec.errors import InputError, MissingLibrary, ScoringError, how_to_install
 from evalspec.protocols import Executor, Journal, Progress, ProgressSink
 from evalspec.scoring.access import Access
@@ -30,7 +30,8 @@ from evalspec.tables.faults import strictest
 class ScoringTask:
     """What is to be scored: the protocol, the true questions behind its drawn ones in the same order, and where each model is found.
 
-    `preambles` are the worked examples that come before prompts, by benchmark; `accesses` say how each served model is reached.
+    `preambles` are the worked examples that come before prompts, by benchmark; `accesses` say how each served model is reached; `earlier` are
+    answers that are taken from earlier runs, by model and benchmark.
     """
 
     protocol: Protocol
@@ -39,6 +40,7 @@ class ScoringTask:
     records: Mapping[str, Path]
     preambles: Mapping[str, Preambles] = field(default_factory=dict)
     accesses: Mapping[str, Access] = field(default_factory=dict)
+    earlier: Mapping[tuple[str, str], ModelRows] = field(default_factory=dict)
 
     def orders(self) -> tuple[WorkOrder, ...]:
         """Return the work orders of all models that are scored here; raises InputError for a prompt that a question cannot fill."""
@@ -94,7 +96,7 @@ def score(task: ScoringTask, executor: Executor, journal: Journal, progress: Pro
         for model in task.protocol.models
         if isinstance(model.identity, RecordIdentity)
         for benchmark in task.protocol.benchmarks
-    }
+    } | dict(task.earlier)
     before = _read_all(orders, journal)
     after = _read_all(orders, journal) if _run_missing((orders, before), executor, journal, task.accesses, progress) else before
     for order in orders:
@@ -111,10 +113,12 @@ def _missing(responses: Responses) -> Iterator[str]:
     """Say for each model how many of its scores are missing and what the study does with them."""
     rule = {"wrong": "counted as wrong", "complete_case": "left out", "error": "refused"}
     for benchmark in responses.benchmarks:
+        worst = benchmark.score is not None and benchmark.missing == "wrong"
+        counted = "counted as the worst score" if worst else rule[benchmark.missing]
         for model, reasons in benchmark.missing_counts().items():
             if reasons:
                 listed = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in reasons.items())
-                yield f"{model} on {benchmark.benchmark}: {listed} of {benchmark.scores[0].size:,}; {rule[benchmark.missing]}"
+                yield f"{model} on {benchmark.benchmark}: {listed} of {benchmark.scores[0].size:,}; {counted}"
 
 
 def _read_all(orders: Sequence[Order], journal: Journal) -> dict[tuple[str, str], _BenchmarkRecord]:
@@ -122,17 +126,17 @@ def _read_all(orders: Sequence[Order], journal: Journal) -> dict[tuple[str, str]
 
 
 def _read(order: Order, work: BenchmarkWork, journal: Journal) -> _BenchmarkRecord:
-    shards = tuple(_read_job(order.key(work, shard).digest(), shard, journal) for shard in order.shards(work))
+    shards = tuple(_read_job(order.key(work, shard).digest(), numbers_of(work.scoring, shard), journal) for shard in order.shards(work))
     if not all(record.complete for record in shards):
         return _BenchmarkRecord(shards, None)
-    again = check_questions(order, work, shards)
-    return _BenchmarkRecord(shards, _read_job(order.key(work, again, one_by_one=True).digest(), again, journal))
+    again = check_questions(work, shards)
+    return _BenchmarkRecord(shards, _read_job(order.key(work, again, one_by_one=True).digest(), numbers_of(work.scoring, again), journal))
 
 
-def _read_job(job: str, questions: Sequence[AskedQuestion], journal: Journal) -> JobRecord:
-    """Return what the journal has of a job; nothing where it cannot be the results of these questions."""
+def _read_job(job: str, numbers: Sequence[int], journal: Journal) -> JobRecord:
+    """Return what the journal has of a job; nothing where it cannot be the results of questions with so many numbers each."""
     record = journal.read(job)
-    return record if record.fits([len(question.answers) for question in questions]) else JobRecord(job)
+    return record if record.fits(numbers) else JobRecord(job)
 
 
 def _run_missing(
@@ -145,7 +149,7 @@ def _run_missing(
     """Score what the journal lacks, what is asked of servers first; returns whether anything was lacking."""
     orders, before = known
     pending = [order for order in orders if not all(before[order.model, work.benchmark].complete for work in order.works)]
-    total = sum(len(work.questions) + min(len(work.questions), CHECKED) for order in orders for work in order.works)
+    total = sum(len(work.questions) + work.checked for order in orders for work in order.works)
     done = sum(record.answered for record in before.values())
     progress(Progress("scoring", done, total, "answers", "already in the journal" if done else ""))
     if not pending:
@@ -198,7 +202,7 @@ def _record_speeds(
             new: dict[str, list[BatchRecord]] = {}
             for was, now in zip(before[order.model, work.benchmark].shards, after[order.model, work.benchmark].shards, strict=True):
                 device = now.sessions[-1].device
-                batches = [batch for index, batch in now.batches.items() if index not in was.batches and batch.parts == 1]
+                batches = [batch for index, batch in now.batches.items() if index not in was.batches and batch.parts == 1 and not batch.generated]
                 new.setdefault(names.get(device, device), []).extend(batches)
             for name, batches in new.items():
                 record_speed(journal.folder, order, name, batches)

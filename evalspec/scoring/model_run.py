@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -14,16 +15,18 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from evalspec.artifacts.journal import BatchRecord, JobRecord, SessionRecord
-from evalspec.artifacts.work import AskedQuestion, Assignment, BenchmarkWork, EncodedQuestion, WorkerEvent, WorkOrder
+from evalspec.artifacts.work import AskedQuestion, Assignment, BenchmarkWork, WorkerEvent, WorkOrder, numbers_of
 from evalspec.errors import ScoringError
-from evalspec.scoring.batching import Plan, one_by_one, plan_digest, plan_questions
-from evalspec.scoring.parts import Memory, compute_in_parts, cut
+from evalspec.scoring.batching import Plan, one_by_one, plan_digest, plan_questions, plan_texts
+from evalspec.scoring.calibration import wanted
+from evalspec.scoring.generated import without_texts
+from evalspec.scoring.parts import Item, Memory, Result, compute_in_parts, cut
 from evalspec.scoring.preparation import Checkpoints, Meanwhile
 from evalspec.scoring.sharing import Sharing
-from evalspec.scoring.tokens import EncodedWork, encode_work
+from evalspec.scoring.tokens import EncodedWork, encode_work, not_finite
 
 if TYPE_CHECKING:
-    from evalspec.scoring.causal_lm import Answered, CausalLM, Reading
+    from evalspec.scoring.causal_lm import CausalLM, Reading
 
 SMALL_MODEL = 20_000_000
 """Parameters below which a second thread costs more than it gives."""
@@ -68,6 +71,7 @@ class _Job:
     work: BenchmarkWork
     encoded: EncodedWork
     plan: Plan
+    enough: int | None = None
 
 
 class ModelRun:
@@ -79,6 +83,7 @@ class ModelRun:
         self._checkpoints = checkpoints
         self._tell = tell
         self._parts = 1
+        self._took: tuple[float | None, float | None] = (None, None)
         self._next: tuple[BenchmarkWork, Meanwhile[EncodedWork]] | None = None
 
     def has(self, order: WorkOrder) -> bool:
@@ -87,20 +92,20 @@ class ModelRun:
 
     def score(self, assignment: Assignment, journal: WritableJournal) -> None:
         """Bring one job to its end in the journal."""
-        work, answers = assignment.work, [len(question.answers) for question in assignment.work.questions]
+        work, numbers = assignment.work, numbers_of(assignment.work.scoring, assignment.work.questions)
         self._parts = max(self._parts, assignment.parts)
         waiting = "another run is scoring this; waiting for its results"
         with journal.writing(assignment.key().digest(), waiting=lambda: self._warn(work, waiting)) as writer:
-            if not writer.record.fits(answers):
+            if not writer.record.fits(numbers):
                 writer.start_over()
             if not writer.record.complete:
                 encoded = self._encode(work)
-                plan = one_by_one(len(work.questions)) if assignment.one_by_one else self._plan(encoded)
-                self._begin(work, writer, self._session(encoded, plan))
+                plan = one_by_one(len(work.questions)) if assignment.one_by_one else self._plan(work, encoded)
+                self._begin(work, writer, self._session(work, encoded, plan))
                 if assignment.too_few_parts >= max(len(batch.questions) for batch in plan):
                     raise self._too_large(work)
                 self._prepare(assignment.ahead)
-                self._score_missing(_Job(work, encoded, plan), writer)
+                self._score_missing(_Job(work, encoded, plan, assignment.enough), writer)
 
     def release(self) -> None:
         """Give back the memory of the model."""
@@ -113,19 +118,22 @@ class ModelRun:
 
     @cached_property
     def _model(self) -> CausalLM:
-        order, folder = self._order, Path(self._order.folder)
+        order, first, began = self._order, "torch" not in sys.modules, time.perf_counter()
         self._tell(WorkerEvent(kind="loading", model=order.model))
         try:
-            from evalspec.scoring.arithmetic import settle_arithmetic  # noqa: PLC0415 - as below
+            from evalspec.scoring.arithmetic import forget_peak, settle_arithmetic  # noqa: PLC0415 - as below
             from evalspec.scoring.causal_lm import load  # noqa: PLC0415 - torch is loaded only when there is something to score
         except ModuleNotFoundError as error:
             raise ScoringError(f"scoring needs the library '{error.name}', which is not installed", hint="install the extra `score`") from error
+        imported = time.perf_counter()
         self._checkpoints.verify(order)
+        forget_peak(self._place.device)
         settle_arithmetic(1 if order.identity.parameters < SMALL_MODEL else self._place.threads)
         try:
-            loaded = load(folder, model=order.model, precision=order.precision, device=self._place.device)
+            loaded = load(order.checkpoint, model=order.model, precision=order.precision, device=self._place.device)
         except MemoryError as error:
             raise ScoringError(f"model '{order.model}' does not fit into the memory of this machine") from error
+        self._took = (imported - began if first else None, time.perf_counter() - imported)
         self._tell(WorkerEvent(kind="ready", model=order.model))
         return loaded
 
@@ -148,13 +156,17 @@ class ModelRun:
         else:
             self._checkpoints.read_ahead(ahead)
 
-    def _plan(self, encoded: EncodedWork) -> Plan:
+    def _plan(self, work: BenchmarkWork, encoded: EncodedWork) -> Plan:
+        if work.scoring.method == "sampled":
+            return plan_texts(encoded.questions, self._model.abilities, self._order.batch_rule, max_tokens=work.scoring.max_tokens)
         return plan_questions(encoded.questions, self._model.abilities, self._order.batch_rule)
 
-    def _session(self, encoded: EncodedWork, plan: Plan) -> SessionRecord:
+    def _session(self, work: BenchmarkWork, encoded: EncodedWork, plan: Plan) -> SessionRecord:
         from evalspec.scoring.arithmetic import threads_in_use  # noqa: PLC0415 - as above
         from evalspec.scoring.causal_lm import versions  # noqa: PLC0415 - as above
 
+        dtype, head = self._model.dtype, self._model.head
+        (start_seconds, load_seconds), self._took = self._took, (None, None)
         return SessionRecord(
             questions=len(encoded.questions),
             batches=len(plan),
@@ -163,11 +175,14 @@ class ModelRun:
             branches=any(batch.sharing.branches for batch in plan),
             letters=encoded.letters,
             first_ids=encoded.first_ids,
-            head=self._model.head,
-            dtype=self._model.dtype,
+            head=head,
+            dtype=dtype,
             versions=versions(),
             device=self._place.name or self._place.device,
             threads=threads_in_use(),
+            start_seconds=start_seconds,
+            load_seconds=load_seconds,
+            ends=self._model.vocabulary.ends if work.scoring.method == "sampled" else (),
         )
 
     def _begin(self, work: BenchmarkWork, writer: Writer, session: SessionRecord) -> None:
@@ -180,12 +195,13 @@ class ModelRun:
 
     def _score_missing(self, job: _Job, writer: Writer) -> None:
         reading: Reading | None = None
-        for index, batch in enumerate(job.plan):
-            if index not in writer.record.batches:
-                if reading is None or reading.sharing != batch.sharing:
-                    reading = self._read(job.work, batch.sharing)
-                writer.append(self._score_batch(job, index, reading))
-                self._tell(WorkerEvent(kind="batch", model=self._order.model, benchmark=job.work.benchmark, questions=len(batch.questions)))
+        for index in wanted(job.plan, writer.record.batches, job.enough):
+            batch = job.plan[index]
+            if reading is None or reading.sharing != batch.sharing:
+                reading = self._read(job.work, batch.sharing)
+            scored = self._write_batch if job.work.scoring.method == "sampled" else self._score_batch
+            writer.append(scored(job, index, reading))
+            self._tell(WorkerEvent(kind="batch", model=self._order.model, benchmark=job.work.benchmark, questions=len(batch.questions)))
 
     def _read(self, work: BenchmarkWork, sharing: Sharing) -> Reading:
         from evalspec.scoring.arithmetic import memory_ran_out  # noqa: PLC0415 - torch is loaded already
@@ -198,11 +214,14 @@ class ModelRun:
             raise
 
     def _score_batch(self, job: _Job, index: int, reading: Reading) -> BatchRecord:
+        from evalspec.scoring.arithmetic import peak_bytes  # noqa: PLC0415 - torch is loaded already
+
         batch = job.plan[index]
         started = time.perf_counter()
         items = [job.encoded.questions[number] for number in batch.questions]
         asked = [job.work.questions[number] for number in batch.questions]
-        answered, parts = self._answer(job.work, items, reading)
+        answer = partial(self._model.answer, reading=reading, distribution=job.work.distribution)
+        answered, parts = self._in_parts(job.work, answer, items)
         values = [one.logprobs for one in answered]
         _refuse_not_finite(self._order.model, asked, values)
         shapes = [batch.sharing.shape(item) for item in items]
@@ -216,11 +235,37 @@ class ModelRun:
             padded_tokens=sum(sum(shape.rows for shape in some) * max(shape.longest for shape in some) for some in cut(shapes, parts)),
             real_tokens=sum(shape.tokens for shape in shapes),
             seconds=round(time.perf_counter() - started, 6),
+            peak_bytes=peak_bytes(self._place.device),
             parts=parts,
         )
 
-    def _answer(self, work: BenchmarkWork, items: Sequence[EncodedQuestion], reading: Reading) -> tuple[list[Answered], int]:
-        """Return what the model says about a batch, and in how many parts it was computed."""
+    def _write_batch(self, job: _Job, index: int, reading: Reading) -> BatchRecord:
+        from evalspec.scoring.arithmetic import peak_bytes  # noqa: PLC0415 - torch is loaded already
+        from evalspec.scoring.generation import texts_of  # noqa: PLC0415 - as above
+
+        batch = job.plan[index]
+        started = time.perf_counter()
+        prompts = tuple((job.work.questions[number], job.encoded.questions[number]) for number in batch.questions)
+        write = partial(texts_of, self._model, work=job.work, weights=self._order.identity.weights_sha256, reading=reading)
+        written, parts = self._in_parts(job.work, write, prompts)
+        lengths = [len(encoded.rows[0]) - len(batch.sharing.prefix) for _, encoded in prompts]
+        if job.work.scoring.method == "sampled" and job.work.secret:
+            written = list(without_texts(written, [question for question, _ in prompts], job.work.scoring))
+        return BatchRecord(
+            index=index,
+            questions=batch.questions,
+            generated=tuple(written),
+            padded_tokens=len(lengths) * (max(lengths) + max(one.tokens for one in written)),
+            real_tokens=sum(lengths) + sum(one.tokens for one in written),
+            seconds=round(time.perf_counter() - started, 6),
+            peak_bytes=peak_bytes(self._place.device),
+            parts=parts,
+        )
+
+    def _in_parts(
+        self, work: BenchmarkWork, compute: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]
+    ) -> tuple[list[Result], int]:
+        """Return what comes of a batch, and in how many parts it was computed."""
         from evalspec.scoring.arithmetic import free_memory, memory_ran_out  # noqa: PLC0415 - torch is loaded already
 
         def halved(parts: int) -> None:
@@ -230,8 +275,7 @@ class ModelRun:
 
         memory = Memory(memory_ran_out, free_memory)
         try:
-            answer = partial(self._model.answer, reading=reading, distribution=work.distribution)
-            return compute_in_parts(answer, items, self._parts, memory=memory, halved=halved)
+            return compute_in_parts(compute, items, self._parts, memory=memory, halved=halved)
         except MemoryError as error:
             raise self._too_large(work) from error
 
@@ -248,7 +292,4 @@ class ModelRun:
 def _refuse_not_finite(model: str, asked: Sequence[AskedQuestion], values: Sequence[Sequence[float]]) -> None:
     for question, logprobs in zip(asked, values, strict=True):
         if not np.all(np.isfinite(logprobs)):
-            raise ScoringError(
-                f"model '{model}' gives no finite probability at question '{question.name}'",
-                hint="its weights are damaged, or its precision overflows: try `precision: float32`",
-            )
+            raise not_finite(model, question.name)

@@ -5,14 +5,16 @@ What a job gives depends on its questions alone, so that this order changes no r
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evalspec.artifacts.journal import JobRecord
 from evalspec.artifacts.schedule import WORTH_SPREADING
-from evalspec.artifacts.work import BenchmarkWork, WorkOrder
+from evalspec.artifacts.work import BenchmarkWork, WorkOrder, numbers_of
 from evalspec.protocols import Journal
+from evalspec.scoring.calibration import probe
 from evalspec.scoring.decisions import check_questions
 
 
@@ -20,23 +22,33 @@ from evalspec.scoring.decisions import check_questions
 class Estimates:
     """What a plan expects: seconds of each job by id and of loading each model, and the devices that have room for a model.
 
-    A model that is not named has room everywhere.
+    A model that is not named has room everywhere. With `share`, so much of every job is wanted and no more, and a few questions one at a time.
     """
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     loading: Mapping[str, float] = field(default_factory=dict)
     room: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One job: an order with its questions alone, how long it may take, and how many of them the journal had answered at the start."""
+    """One job: an order with its questions alone, how long it may take, and how many of them the journal had answered at the start.
+
+    With `enough` it may end when so many are answered.
+    """
 
     job: str
     order: WorkOrder
     one_by_one: bool
     seconds: float
     answered: int = 0
+    enough: int | None = None
+
+    @property
+    def wanted(self) -> int:
+        """How many of the questions are to be answered."""
+        return len(self.order.works[0].questions) if self.enough is None else self.enough
 
     @property
     def model(self) -> str:
@@ -60,6 +72,9 @@ class Queue:
         self._under_way: dict[str, Task] = {}
         self._holds: dict[str, str] = {}
         for order, work in self._benchmarks.values():
+            if estimates.share is not None:
+                self._waiting += self._samples(order, work, estimates.share)
+                continue
             checks = (replace(task, answered=self._record(task).answered) for task in self._missing_check(order, work))
             self._waiting += [*self._missing_shards(order, work), *checks]
 
@@ -93,8 +108,9 @@ class Queue:
         """Take note that a device has finished its job."""
         task = self._under_way.pop(device)
         order, work = self._benchmarks[task.model, task.benchmark]
-        pending = [*self._waiting, *self._under_way.values()]
-        if not any((other.model, other.benchmark) == (task.model, task.benchmark) for other in pending) and not task.one_by_one:
+        if self._estimates.share is not None or task.one_by_one:
+            return
+        if not any((other.model, other.benchmark) == (task.model, task.benchmark) for other in (*self._waiting, *self._under_way.values())):
             self._waiting += self._missing_check(order, work)
 
     def put_back(self, device: str) -> None:
@@ -125,6 +141,17 @@ class Queue:
         chosen = own or fresh or long
         return max(chosen, key=lambda task: (left[task.model], task.seconds), default=None)
 
+    def _samples(self, order: WorkOrder, work: BenchmarkWork, share: float) -> Iterator[Task]:
+        """Yield what lacks to a share of every job, and a few questions one at a time."""
+        for shard in order.shards(work):
+            task = self._task(order.part(work, shard), one_by_one=False)
+            enough, record = math.ceil(share * len(shard)), self._record(task)
+            if record.answered < enough:
+                yield replace(task, answered=record.answered, enough=enough)
+        task = self._task(probe(order, work), one_by_one=True)
+        if not self._record(task).complete:
+            yield task
+
     def _missing_shards(self, order: WorkOrder, work: BenchmarkWork) -> Iterator[Task]:
         for shard in order.shards(work):
             task = self._task(order.part(work, shard), one_by_one=False)
@@ -135,15 +162,15 @@ class Queue:
     def _missing_check(self, order: WorkOrder, work: BenchmarkWork) -> Iterator[Task]:
         records = [self._record(self._task(order.part(work, shard), one_by_one=False)) for shard in order.shards(work)]
         if all(record.complete for record in records):
-            again = check_questions(order, work, records)
+            again = check_questions(work, records)
             task = self._task(order.part(work, again), one_by_one=True)
             if not self._record(task).complete:
                 yield task
 
     def _record(self, task: Task) -> JobRecord:
         """Return what the journal has of a job; nothing where it cannot be the results of these questions."""
-        record = self._journal.read(task.job)
-        return record if record.fits([len(question.answers) for question in task.order.works[0].questions]) else JobRecord(task.job)
+        record, (work,) = self._journal.read(task.job), task.order.works
+        return record if record.fits(numbers_of(work.scoring, work.questions)) else JobRecord(task.job)
 
     def _task(self, order: WorkOrder, *, one_by_one: bool) -> Task:
         (work,) = order.works

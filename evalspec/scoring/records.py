@@ -10,10 +10,11 @@ from pathlib import Path
 from evalspec.artifacts.protocol import RecordIdentity
 from evalspec.artifacts.questions import Question
 from evalspec.artifacts.responses import Origin
-from evalspec.artifacts.study import Disclosure, RecordedResponses, Study
+from evalspec.artifacts.sources import RecordedResponses
+from evalspec.artifacts.study import Disclosure, Study
 from evalspec.errors import Diagnostic, InputError
 from evalspec.places import resolve_inside
-from evalspec.scoring.replay import BENCHMARK, ID, MODEL, ReadTable, as_name, identify_record, read_rows
+from evalspec.scoring.replay import BENCHMARK, ID, MODEL, ReadTable, answers_of, as_name, identify_record, read_rows
 from evalspec.scoring.tables import RecordedTable
 from evalspec.tables.faults import strictest
 
@@ -35,6 +36,7 @@ def read_records(study: Study, *, folder: Path, root: Path) -> tuple[Record, ...
     """Return the record of every model whose responses are recorded; raises InputError with every fault, each once."""
     shown = strictest(benchmark.disclosure for benchmark in study.benchmarks)
     read, records = _reader(shown), []
+    scored = [benchmark.id for benchmark in study.benchmarks if benchmark.score is not None]
     faults: dict[Diagnostic, None] = {}
     for model in study.models:
         source = model.source
@@ -44,6 +46,8 @@ def read_records(study: Study, *, folder: Path, root: Path) -> tuple[Record, ...
             path = resolve_inside(source.responses, folder=folder, root=root)
             identity = identify_record(path, name=source.model or model.id, origin=source.responses, sha256=source.sha256, read=read)
             records.append(Record(model.id, path, read(path), identity))
+            for benchmark in scored:
+                _refuse_choices(records[-1], benchmark)
         except InputError as error:
             faults |= dict.fromkeys(error.diagnostics)
     if faults:
@@ -63,6 +67,15 @@ def check_records(records: Sequence[Record], sources: Sources) -> None:
                 faults |= dict.fromkeys(error.diagnostics)
     if faults:
         raise InputError(faults)
+
+
+def _refuse_choices(record: Record, benchmark: str) -> None:
+    """Raise InputError where a table has choices or log-probabilities of a model and no scores."""
+    if answers_of(record.table, record.identity.model, benchmark, record.table.faults()).score is None:
+        raise InputError(
+            f"'{record.table.name}' has choices of model '{record.model}' and no scores, and benchmark '{benchmark}' declares what its scores are",
+            hint="add a column score, or delete the benchmark's key score: choices are right or wrong",
+        )
 
 
 def left_out(records: Sequence[Record], sources: Sources) -> Iterator[str]:

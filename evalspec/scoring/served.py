@@ -11,7 +11,7 @@ from evalspec.artifacts.base import canonical_json, sha256_hex
 from evalspec.artifacts.journal import JobRecord, SessionRecord
 from evalspec.artifacts.served import ServerAbilities
 from evalspec.artifacts.served_work import ServedOrder
-from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkerEvent
+from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkerEvent, numbers_of
 from evalspec.errors import Diagnostic, ScoringError
 from evalspec.protocols import Journal
 from evalspec.scoring.access import Access, CostLimitError, Purse
@@ -83,13 +83,13 @@ class _Asking:
         """Bring every job to its end in the journal."""
         for work in self.order.works:
             records = [self._job(work, shard, again=False) for shard in self.order.shards(work)]
-            self._job(work, check_questions(self.order, work, records), again=True)
+            self._job(work, check_questions(work, records), again=True)
 
     def _job(self, work: BenchmarkWork, questions: tuple[AskedQuestion, ...], *, again: bool) -> JobRecord:
         job = self.order.key(work, questions, one_by_one=again).digest()
         waiting = "another run is asking this; waiting for its results"
         with self.journal.writing(job, waiting=lambda: self._warn(work, waiting)) as writer:
-            if not writer.record.fits([len(question.answers) for question in questions]):
+            if not writer.record.fits(numbers_of(work.scoring, questions)):
                 writer.start_over()
             if writer.set_aside is not None:
                 self._warn(work, f"{writer.why}; the file was put aside as {writer.set_aside.name} and is asked again")

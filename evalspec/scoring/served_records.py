@@ -18,7 +18,7 @@ def records_of(order: ServedOrder, work: BenchmarkWork, journal: Journal) -> Ite
     shards = [journal.read(order.key(work, shard).digest()) for shard in order.shards(work)]
     yield from shards
     if all(record.complete for record in shards):
-        yield journal.read(order.key(work, check_questions(order, work, shards), one_by_one=True).digest())
+        yield journal.read(order.key(work, check_questions(work, shards), one_by_one=True).digest())
 
 
 def replies_in(records: Iterable[JobRecord]) -> Iterator[Reply]:

@@ -21,11 +21,15 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a loaded model can be asked for: rows with branches, going on from its cache, and rows no longer than `window` in either case."""
+    """What a loaded model can be asked for: rows with branches, going on from its cache, and rows no longer than `window` in either case.
+
+    `gaps`: it goes on from a cache in which shorter rows have a gap behind their end.
+    """
 
     branches: bool = False
     cache: bool = False
     window: int | None = None
+    gaps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from evalspec.errors import ScoringError
 Tokenize = Callable[[list[str]], list[list[int]]]
 """Texts to ids, with nothing added."""
 
+Decode = Callable[[Sequence[int]], str]
+"""Ids to their text, without special tokens."""
+
 Chat = Callable[[str], str]
 """A user's message to the text of a conversation in which the model answers next."""
 
@@ -29,6 +32,7 @@ class Vocabulary:
     """How a model's tokenizer turns text into ids; `prefix` goes before every text, `context_length` is the most ids a row may have.
 
     `chat` puts a user's message into the model's chat template, up to where the model's answer begins; None where the model has no template.
+    `decode` turns generated ids into text, None where nothing is generated; `ends` are the ids with which the model ends a text.
     """
 
     model: str
@@ -36,6 +40,8 @@ class Vocabulary:
     prefix: tuple[int, ...]
     context_length: int | None
     chat: Chat | None = None
+    decode: Decode | None = None
+    ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,10 @@ def encode_work(work: BenchmarkWork, vocabulary: Vocabulary) -> EncodedWork:
     prompts = _in_chat(work, vocabulary) if work.scoring.chat else [question.prompt for question in work.questions]
     prefix = () if work.scoring.chat else vocabulary.prefix  # a chat template writes its own BOS
     contexts, leads = zip(*map(split_prompt, prompts), strict=True)
+    if work.scoring.method == "sampled":
+        encoded = [_rows(prefix, ids, [()]) for ids in vocabulary.tokenize(list(contexts if not work.scoring.chat else prompts))]
+        _refuse_too_long(work, encoded, vocabulary, generated=work.scoring.max_tokens)
+        return EncodedWork(tuple(encoded), ())
     tried = _tried_answers(work, contexts)
     context_ids = vocabulary.tokenize(list(contexts))
     whole_ids = iter(vocabulary.tokenize([c + lead + answer for c, lead, some in zip(contexts, leads, tried, strict=True) for answer in some]))
@@ -134,6 +144,14 @@ def _check_option(question: AskedQuestion, number: int, model: str, *, joined: b
         )
 
 
+def not_finite(model: str, question: str) -> ScoringError:
+    """Return the error that a model's probabilities at a question are no numbers."""
+    return ScoringError(
+        f"model '{model}' gives no finite probability at question '{question}'",
+        hint="its weights are damaged, or its precision overflows: try `precision: float32`",
+    )
+
+
 def _no_letter(question: AskedQuestion, letter: str, model: str) -> ScoringError:
     return ScoringError(
         f"question '{question.name}': for model '{model}' the answer letter '{letter}' is not one token of its own after the prompt",
@@ -142,7 +160,7 @@ def _no_letter(question: AskedQuestion, letter: str, model: str) -> ScoringError
 
 
 def _rows(prefix: tuple[int, ...], context: list[int], endings: list[tuple[int, ...]]) -> EncodedQuestion:
-    """Return the rows: prompt and answer without the answer's last id, which nothing follows."""
+    """Return the rows: prompt and answer without the answer's last id, which nothing follows; an answer without ids is to be generated."""
     while prefix and tuple(context[: len(prefix)]) == prefix:
         context = context[len(prefix) :]
     before = prefix + tuple(context)
@@ -154,14 +172,17 @@ def _rows(prefix: tuple[int, ...], context: list[int], endings: list[tuple[int, 
     return EncodedQuestion(tuple(rows), tuple(answers))
 
 
-def _refuse_too_long(work: BenchmarkWork, encoded: Sequence[EncodedQuestion], vocabulary: Vocabulary) -> None:
+def _refuse_too_long(work: BenchmarkWork, encoded: Sequence[EncodedQuestion], vocabulary: Vocabulary, *, generated: int = 0) -> None:
     limit = vocabulary.context_length
     if limit is None:
         return
-    long = [(question.name, ids.longest) for question, ids in zip(work.questions, encoded, strict=True) if ids.longest > limit]
+    lengths = {question.name: ids.longest for question, ids in zip(work.questions, encoded, strict=True)}
+    long = [(name, tokens) for name, tokens in lengths.items() if tokens + generated > limit]
     if long:
         (name, tokens), others = long[0], f" (and {len(long) - 1} more)" if len(long) > 1 else ""
+        size = f"{tokens:,} tokens" + (f", and its answer up to {generated:,}" if generated else "")
         raise ScoringError(
-            f"question '{name}'{others} of benchmark '{work.benchmark}' has {tokens:,} tokens; model '{vocabulary.model}' reads at most {limit:,}",
-            hint="nothing is cut off silently: leave these questions out of the sample, or the model out of the study",
+            f"question '{name}'{others} of benchmark '{work.benchmark}' has {size}; model '{vocabulary.model}' reads at most {limit:,}",
+            hint="nothing is cut off silently: leave these questions out of the sample, or the model out of the study"
+            + (", or allow shorter answers (max_tokens)" if generated else ""),
         )

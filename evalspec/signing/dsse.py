@@ -13,12 +13,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import Field, ValidationError
 
 from evalspec.artifacts.base import Artifact
-from evalspec.signing.strict_json import SIZE_LIMIT, parse_strictly
+from evalspec.foreign import parse_bytes
 
 if TYPE_CHECKING:  # at run time this would load numpy, which verification has no use for
     from evalspec.protocols import Signer
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
+SIZE_LIMIT = 8 * 2**20
+"""Bytes of the largest envelope that is read, and of its payload; a lock may be larger."""
+MOST_SIGNATURES = 100
+"""Signatures in an envelope. Anybody can add some, and each takes time and a line of what is told."""
 
 
 class EnvelopeSignature(Artifact):
@@ -63,11 +67,13 @@ def parse_envelope(content: bytes, *, limit: int = SIZE_LIMIT) -> Envelope:
     DSSE does not sign the envelope's own bytes. Asking for the one form makes a change of any one byte visible. What stays: of an ECDSA signature
     (r, s) anybody can make (r, n - s), which holds as well and says the same.
     """
-    parse_strictly(content, limit=limit)
+    parse_bytes(content, limit=limit)
     try:
         envelope = Envelope.from_json(content)
     except ValidationError as error:
         raise ValueError("not a DSSE envelope") from error
+    if len(envelope.signatures) > MOST_SIGNATURES:
+        raise ValueError(f"the envelope holds {len(envelope.signatures)} signatures; at most {MOST_SIGNATURES} are looked at")
     if envelope.to_json() != content:
         raise ValueError("the envelope is not written in the form that evalspec writes")
     return envelope

@@ -17,39 +17,49 @@ from evalspec.errors import SigningError
 LARGEST_FILE = 2**30
 """Bytes of the largest file that is sealed; a larger one is not read, since it can only be another file than the sealed one."""
 
+LONGEST_FOLDER = 1000
+"""Characters in the name of a folder that is entered; no seal has such names, and systems open only paths of some thousand bytes."""
+
 _PART = re.compile(r"[A-Za-z0-9._+@=][A-Za-z0-9._+@=-]{0,199}")  # no leading dash: file names also stand on command lines
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """POSIX paths relative to a folder, sorted: regular files, symbolic links, and what is neither (sockets, pipes, devices)."""
+    """POSIX paths relative to a folder, sorted: regular files, symbolic links, what is neither, and empty folders.
+
+    What is neither are sockets, pipes, devices, and folders too deep to enter. A folder's name ends in a slash; an empty one is told since its
+    name alone can say something.
+    """
 
     regular: tuple[str, ...]
     links: tuple[str, ...]
     special: tuple[str, ...]
+    empty: tuple[str, ...]
 
 
 def list_files(folder: Path) -> Listing:
-    """List everything below `folder` that is not a directory, without following a link; raises SigningError when it cannot be read."""
-    regular, links, special = [], [], []
+    """List everything below `folder` but directories that hold something, without following a link; raises SigningError when it cannot be read."""
+    regular, links, special, empty = list[str](), list[str](), list[str](), list[str]()
     pending = [""]
     try:
         while pending:
-            prefix = pending.pop()
+            prefix, holds = pending.pop(), False
             with os.scandir(folder / prefix) as entries:
                 for entry in entries:
-                    name = prefix + entry.name
+                    name, holds = prefix + entry.name, True
                     if entry.is_symlink():
                         links.append(name)
                     elif entry.is_dir(follow_symlinks=False):
-                        pending.append(name + "/")
+                        (special if len(name) >= LONGEST_FOLDER else pending).append(name + "/")
                     elif entry.is_file(follow_symlinks=False):
                         regular.append(name)
                     else:
                         special.append(name)
+            if prefix and not holds:
+                empty.append(prefix)
     except OSError as error:
         raise SigningError(f"{printable(str(folder / prefix))} cannot be read: {error.strerror}") from error
-    return Listing(tuple(sorted(regular)), tuple(sorted(links)), tuple(sorted(special)))
+    return Listing(*(tuple(sorted(names)) for names in (regular, links, special, empty)))
 
 
 def sha256_of(folder: Path, name: str) -> str:

@@ -56,7 +56,7 @@ The first command must print nothing but `OK` lines, the second nothing at all.
 
 ```sh
 sha256sum --check --strict "$work/sums"
-find . ! -type d ! -path ./manifest.dsse.json | LC_ALL=C sort | diff - "$work/names"
+find . \\( ! -type d -o -empty \\) ! -path ./manifest.dsse.json | LC_ALL=C sort | diff - "$work/names"
 ```
 """
 

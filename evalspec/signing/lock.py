@@ -18,11 +18,11 @@ from evalspec.artifacts.deviations import deviations, standings
 from evalspec.artifacts.lock import Lock, LockedPlan
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.study import Study
+from evalspec.foreign import parse_bytes
 from evalspec.signing import dsse
 from evalspec.signing.certificates import fingerprint_of, holder_of, p256_key_of, read_certificate
 from evalspec.signing.files import printable
 from evalspec.signing.statement import Sha256, StatementType, Subject
-from evalspec.signing.strict_json import parse_strictly
 
 if TYPE_CHECKING:  # at run time this would load numpy, which verification has no use for
     from evalspec.protocols import Signer
@@ -91,7 +91,7 @@ def read_lock(content: bytes) -> SignedLock:
 
 def parse_lock(payload: bytes) -> LockStatement:
     """Read the statement of a lock from verified bytes; raises ValueError with the first fault."""
-    parse_strictly(payload, limit=LARGEST_LOCK)
+    parse_bytes(payload, limit=LARGEST_LOCK)
     try:
         return LockStatement.from_json(payload)
     except ValidationError as error:
@@ -101,7 +101,7 @@ def parse_lock(payload: bytes) -> LockStatement:
 
 def _presented(envelope: dsse.Envelope) -> x509.Certificate:
     """Return the certificate that the lock itself presents, before anything is verified: only a key to try."""
-    content = parse_strictly(dsse.payload_of(envelope), limit=LARGEST_LOCK)
+    content = parse_bytes(dsse.payload_of(envelope), limit=LARGEST_LOCK)
     predicate = content.get("predicate") if isinstance(content, dict) else None
     pem = predicate.get("signerCertificate") if isinstance(predicate, dict) else None
     if not isinstance(pem, str):

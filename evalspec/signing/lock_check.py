@@ -48,6 +48,9 @@ def check_lock(folder: Path, statement: Statement, problems: tuple[Problem, ...]
         signed = read_lock(_listed(folder, LOCK, statement))
     except ValueError as error:
         return LockCheck((Problem(kind="LOCK", name=LOCK, detail=f"the plan is not as it was signed: {files.printable(str(error))}"),))
+    if unsound := sorted({problem.name for problem in problems}.intersection(READ)):
+        told = f"how the run stands to its locked plan cannot be told: {unsound[0]} is not there as it was signed"
+        return LockCheck(notes=(told,), signed=signed)
     try:
         study, protocol, ledger = (_listed(folder, name, statement) for name in READ)
         plan = signed.beside(Study.from_json(study), Protocol.from_json(protocol))
@@ -66,6 +69,8 @@ def check_lock(folder: Path, statement: Statement, problems: tuple[Problem, ...]
 
 def _listed(folder: Path, name: str, statement: Statement) -> bytes:
     """Return a file if it is the one that the manifest lists; raises ValueError otherwise."""
+    if name not in statement.digests:
+        raise ValueError(f"{name} is not among the signed files")
     content = files.read_regular(folder, name, limit=LARGEST_LOCK)
     if sha256_hex(content) != statement.digests.get(name):
         raise ValueError(f"{name} is not the signed file")

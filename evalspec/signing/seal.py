@@ -50,6 +50,7 @@ def _refuse_odd_files(folder: Path) -> None:
     listing = files.list_files(folder)
     faults = [f"{files.printable(name)} is a symbolic link" for name in listing.links]
     faults += [f"{files.printable(name)} is no regular file" for name in listing.special]
+    faults += [f"{files.printable(name)} is an empty folder" for name in listing.empty]
     faults += files.name_faults(listing.regular)
     if faults:
         hint = f"remove or rename it in {folder}"

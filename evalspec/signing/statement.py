@@ -12,10 +12,10 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from evalspec.artifacts.base import Artifact, Digest
-from evalspec.signing.certificates import FINGERPRINT_PATTERN
+from evalspec.artifacts.base import Artifact, Digest, Fingerprint
+from evalspec.foreign import parse_bytes
+from evalspec.signing.dsse import SIZE_LIMIT
 from evalspec.signing.files import name_faults
-from evalspec.signing.strict_json import parse_strictly
 
 StatementType = Literal["https://in-toto.io/Statement/v1"]
 PredicateType = Literal["https://evalspec.dev/attestation/study-report/v1"]
@@ -23,7 +23,8 @@ MANIFEST = "manifest.dsse.json"
 CERTIFICATE = "signer.crt"
 GUIDE = "VERIFY.md"
 PDF = "report.pdf"
-ATTACHED = ("findings.json", "study.yaml")
+STUDY = "study.yaml"
+ATTACHED = ("findings.json", STUDY)
 """The files that also travel inside report.pdf."""
 
 
@@ -73,7 +74,7 @@ class SignedModel(_InToto):
     """A model under test and the digest of its weights or of its recorded responses; none for a served one, of whose weights nothing is claimed."""
 
     id: str
-    kind: Literal["checkpoint", "recorded", "served"]
+    kind: Literal["checkpoint", "recorded", "served", "earlier_run"]
     sha256: Digest | None
 
 
@@ -89,7 +90,7 @@ class SignedPdfClaim(_InToto):
 
     unsigned_prefix_bytes: int = Field(gt=0)
     unsigned_sha256: Digest
-    cert_spki_sha256: str = Field(pattern=FINGERPRINT_PATTERN)
+    cert_spki_sha256: Fingerprint
     profile: Literal["PAdES-B-B"] = "PAdES-B-B"
 
 
@@ -164,7 +165,7 @@ def state(digests: Mapping[str, str], predicate: Predicate) -> Statement:
 
 def parse_statement(payload: bytes) -> Statement:
     """Read a statement from verified bytes; raises ValueError with the first fault."""
-    parse_strictly(payload)
+    parse_bytes(payload, limit=SIZE_LIMIT)
     try:
         return Statement.from_json(payload)
     except ValidationError as error:

@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -16,13 +16,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from evalspec.artifacts.base import FINGERPRINT_PATTERN, Fingerprint
 from evalspec.errors import SigningError, UsageError
-from evalspec.signing.certificates import FINGERPRINT_PATTERN, fingerprint_of, holder_of, read_certificate
+from evalspec.signing.certificates import fingerprint_of, holder_of, read_certificate
 from evalspec.signing.files import printable, write_atomically
 
 SIZE_LIMIT = 1024 * 1024
 DEPTH_LIMIT = 8
 LONGEST_NAME = 200
+WRONG_CLOCK = timedelta(days=1)
+"""How far ahead a signer's clock may be: as far as one that was set to another time zone."""
 SHAPE_HINT = "see docs/verification.md for the form of a trust file"
 HEADER = "# Keys whose signatures are trusted. Check each fingerprint with its owner over a second channel.\nsigners:\n"
 
@@ -44,7 +47,7 @@ class TrustedSigner(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, max_length=LONGEST_NAME)
-    fingerprint: str = Field(pattern=FINGERPRINT_PATTERN)
+    fingerprint: Fingerprint
     certificate: str
     valid_from: Instant
     valid_until: Instant
@@ -68,8 +71,8 @@ class TrustedSigner(BaseModel):
             valid_until=certificate.not_valid_after_utc,
         )
 
-    def faults(self, times: tuple[datetime, ...]) -> Iterator[str]:
-        """Yield why the entry does not hold at one of the times, if so."""
+    def faults(self, times: tuple[datetime, datetime]) -> Iterator[str]:
+        """Yield why the entry does not hold, if so, at the time that the signature claims or now."""
         if self.revoked_at is not None:
             # Only an independent timestamp could show that a signature is older than the revocation.
             yield f"the key was revoked on {_day(self.revoked_at)}, and nothing but its own word dates this signature"
@@ -245,8 +248,11 @@ def _events(text: str) -> Iterator[yaml.Event]:
         raise ValueError("an escape in it stands for no character") from error
 
 
-def _certificate_faults(certificate: x509.Certificate, times: tuple[datetime, ...]) -> Iterator[str]:
-    return _outside(certificate.not_valid_before_utc, certificate.not_valid_after_utc, times, what="the certificate")
+def _certificate_faults(certificate: x509.Certificate, times: tuple[datetime, datetime]) -> Iterator[str]:
+    signed_at, now = times
+    if signed_at > now + WRONG_CLOCK:
+        yield f"the signature claims a time that is still to come ({_day(signed_at)}), by the clock of this machine"
+    yield from _outside(certificate.not_valid_before_utc, certificate.not_valid_after_utc, times, what="the certificate")
 
 
 def _outside(start: datetime, end: datetime, times: tuple[datetime, ...], *, what: str) -> Iterator[str]:

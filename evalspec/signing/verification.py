@@ -9,9 +9,9 @@ from pydantic import JsonValue
 
 from evalspec.artifacts.base import Artifact, Digest, sha256_hex
 from evalspec.errors import SigningError
-from evalspec.signing.files import read_regular
+from evalspec.foreign import parse_bytes
+from evalspec.signing.files import printable, read_regular
 from evalspec.signing.statement import Statement
-from evalspec.signing.strict_json import parse_strictly
 
 MOST_PATHS = 20
 
@@ -19,7 +19,7 @@ MOST_PATHS = 20
 class Problem(Artifact):
     """One reason why content is not as it was signed."""
 
-    kind: Literal["ALTERED", "MISSING", "UNLISTED", "SYMLINK", "SPECIAL", "SIGNATURE", "STATEMENT", "PDF", "LOCK"]
+    kind: Literal["ALTERED", "MISSING", "UNLISTED", "SYMLINK", "SPECIAL", "SIGNATURE", "STATEMENT", "PDF", "LOCK", "EARLIER", "UNEXPECTED"]
     name: str
     detail: str = ""
     paths: tuple[str, ...] = ()
@@ -28,6 +28,22 @@ class Problem(Artifact):
         """Render as one line, such as `ALTERED findings.json: signed 15aa8b… found 4eecd9…`, and one more per differing JSON path."""
         separator = " " if self.detail.startswith("(") else ": "
         return "\n  differs at ".join((self.kind + " " + self.name + (separator + self.detail if self.detail else ""), *self.paths))
+
+
+class Expected(Artifact):
+    """Which report the reader means, so that another genuine one cannot stand in: by the digest of its study.yaml, by its run, or by both."""
+
+    study_sha256: Digest | None = None
+    run_id: str | None = None
+
+    def problems(self, study_sha256: str | None, run_id: str | None) -> tuple[Problem, ...]:
+        """Return in what a report is another one than is meant; None stands for what it does not say."""
+        told = (("study.yaml", self.study_sha256, study_sha256), ("run", self.run_id, run_id))
+        return tuple(
+            Problem(kind="UNEXPECTED", name=name, detail=f"this report is about {printable(found or 'no known one')}; expected {printable(wanted)}")
+            for name, wanted, found in told
+            if wanted is not None and wanted != found
+        )
 
 
 class SignerIdentity(Artifact):
@@ -70,18 +86,28 @@ class Verification(Artifact):
             return 3
         return 0 if self.trusted else 4
 
+    @property
+    def another(self) -> bool:
+        """Whether the only fault is that the reader means another report."""
+        return bool(self.problems) and all(problem.kind == "UNEXPECTED" for problem in self.problems)
+
     def describe(self) -> str:
         """Return the outcome in plain lines: what was found, every problem by name, who signed, and why that is or is not trusted."""
         headline = {
-            "intact": "intact: every file is as it was signed",
-            "altered": "ALTERED: the content is not as it was signed",
+            "intact": "intact: every file is as it was signed" if self.statement else "intact: the PDF is as it was signed",
+            "altered": "ALTERED: the content is not as it was signed" if not self.another else "ANOTHER REPORT than the expected one",
             "unchecked": "could not be checked",
         }[self.outcome]
         lines = [headline, *map(str, self.problems)]
         if self.signer is not None:
             standing = "trusted" if self.trusted else "NOT TRUSTED"
             lines.append(f"signer: {self.signer.name} ({standing}), key {self.signer.fingerprint}")
-        return "\n".join([*lines, *self.reasons, *(f"note: {note}" for note in self.notes)])
+        lines += [*self.reasons, *(f"note: {note}" for note in self.notes)]
+        if self.statement is not None:  # by which a reader tells it from another genuine report
+            claimed = self.statement.predicate
+            told = f"signed {claimed.created_at} by the signer's own word, of the study.yaml {claimed.study.sha256}"
+            lines.append(f"report: run {printable(claimed.run_id)}, {told}")
+        return "\n".join(lines)
 
     def read_verified(self, folder: Path, name: str) -> bytes:
         """Return a file's bytes if they are the signed ones at this moment; raises SigningError otherwise."""
@@ -97,7 +123,7 @@ class Verification(Artifact):
 def differing_paths(signed: bytes, found: bytes) -> tuple[str, ...]:
     """Return JSON pointers (RFC 6901) at which two JSON texts differ, the first twenty; none when one of them cannot be read."""
     try:
-        paths = _differences(parse_strictly(signed, limit=len(signed)), parse_strictly(found, limit=len(found)))
+        paths = _differences(parse_bytes(signed, limit=len(signed)), parse_bytes(found, limit=len(found)))
     except ValueError:
         return ()
     if len(paths) > MOST_PATHS:

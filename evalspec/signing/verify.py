@@ -11,15 +11,19 @@ from cryptography import x509
 from evalspec.artifacts.base import sha256_hex
 from evalspec.errors import SigningError, UsageError
 from evalspec.signing import dsse, files
+from evalspec.signing.attached import check_attached
 from evalspec.signing.certificates import fingerprint_of, p256_key_of, read_certificate
+from evalspec.signing.earlier_check import check_earlier
 from evalspec.signing.lock_check import check_lock
 from evalspec.signing.pdf_seal import LARGEST_PDF, PdfSeal, Unread, read_apart
-from evalspec.signing.statement import ATTACHED, CERTIFICATE, MANIFEST, PDF, Statement, parse_statement
-from evalspec.signing.strict_json import SIZE_LIMIT
+from evalspec.signing.statement import ATTACHED, CERTIFICATE, MANIFEST, PDF, STUDY, Statement, parse_statement
 from evalspec.signing.trust import Judgement, Trust, TrustedSigner, write_trust
-from evalspec.signing.verification import Attachment, Problem, SignerIdentity, Verification, differing_paths
+from evalspec.signing.verification import Attachment, Expected, Problem, SignerIdentity, Verification, differing_paths
 
 PDF_UNCHECKED = "the signature inside report.pdf could not be checked: "
+WHAT_TO_NAME = "name the run directory, such as reports/demo, or a report.pdf"
+PDF_HEADER, PDF_HEAD = b"%PDF-", 1024
+"""What a PDF begins with, and among how many bytes at its beginning readers look for it (ISO 32000-1, annex H)."""
 LARGEST_COMPARED = 16 * 2**20
 """Bytes of the largest altered JSON file in which the changed places are looked for."""
 
@@ -32,14 +36,14 @@ class _RefusedError(Exception):
         self.problem = Problem.model_validate({"kind": kind, "name": name, "detail": files.printable(detail)})
 
 
-def verify(folder: Path, trust: Trust | None = None, *, now: datetime | None = None) -> Verification:
-    """Check a run directory against its manifest, its PDF and what the reader trusts.
+def verify(folder: Path, trust: Trust | None = None, *, expected: Expected | None = None, now: datetime | None = None) -> Verification:
+    """Check a run directory against its manifest, its PDF, what the reader trusts and which report the reader expects.
 
     Raises UsageError when there is no such folder and SigningError when a file cannot be read.
     """
     trust, now = trust or Trust(), now or datetime.now(UTC)
     if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}", hint="name the run directory, such as reports/demo, or a report.pdf")
+        raise UsageError(f"there is no folder {folder}", hint=WHAT_TO_NAME)
     try:
         # 1. There is a manifest, and it is one well-formed DSSE envelope.
         envelope = _read_manifest(folder)
@@ -61,33 +65,45 @@ def verify(folder: Path, trust: Trust | None = None, *, now: datetime | None = N
     # 7. A plan that was locked bears a signature of its own and is no younger than the run.
     plan = check_lock(folder, statement, problems)
     problems += plan.problems
-    # 8. The signer is somebody whom the reader trusts, now and at the time of signing.
+    # 8. Runs that models are taken from were signed by the keys that the protocol names.
+    earlier = check_earlier(folder, statement, problems, trust, now)
+    problems += earlier.problems
+    # 9. It is the report that the reader means, and no other genuine one.
+    problems += (expected or Expected()).problems(statement.predicate.study.sha256, statement.predicate.run_id)
+    # 10. The signer is somebody whom the reader trusts, now and at the time of signing.
     judgement = trust.judge(certificate, signed_at=statement.created_at, now=now)
-    # 9. Only all of this together is a good report.
+    # 11. Only all of this together is a good report.
     unchecked = (PDF_UNCHECKED + files.printable(seal.why),) if isinstance(seal, Unread) else ()
     notes = tuple(f"a further signature, by {files.printable(keyid)}, was not considered" for keyid in signed.ignored)
     if statement.predicate.pdf_skipped:
         notes += (f"this report has no PDF: {files.printable(statement.predicate.pdf_skipped)}",)
-    notes += (*plan.notes, *plan.about_signer(signed.fingerprint, trust, now))
+    notes += (*plan.notes, *plan.about_signer(signed.fingerprint, trust, now), *earlier.notes)
     outcome = _conclude(certificate, judgement, problems, unchecked, notes)
     return _remember(trust, certificate, judgement, outcome.model_copy(update={"statement": statement, "attachments": _attachments(seal)}))
 
 
-def verify_pdf(path: Path, trust: Trust | None = None, *, now: datetime | None = None) -> Verification:
-    """Check a report.pdf that has left its folder: its own signature, its signer, and what is attached to it.
+def verify_pdf(path: Path, trust: Trust | None = None, *, expected: Expected | None = None, now: datetime | None = None) -> Verification:
+    """Check a report.pdf that has left its folder: its own signature, its signer, and whether the files attached to it belong together.
 
-    Raises SigningError when the file cannot be read.
+    Raises UsageError when it is no PDF and SigningError when it cannot be read.
     """
     trust, now = trust or Trust(), now or datetime.now(UTC)
-    seal = read_apart(files.read_regular(path.parent, path.name, limit=LARGEST_PDF))
+    content = files.read_regular(path.parent, path.name, limit=LARGEST_PDF)
+    if PDF_HEADER not in content[:PDF_HEAD]:
+        raise UsageError(f"{files.printable(str(path))} is not a PDF", hint=WHAT_TO_NAME)
+    seal = read_apart(content)
     if isinstance(seal, Unread):
         return Verification(outcome="unchecked", reasons=(PDF_UNCHECKED + files.printable(seal.why),))
     name = files.printable(path.name)
     problems = tuple(Problem(kind="PDF", name=name, detail=files.printable(fault)) for fault in seal.faults)
     if problems or seal.certificate is None or seal.signed_at is None:
         return Verification(outcome="altered", problems=problems)
+    attached = check_attached(seal.attachments, fingerprint_of(seal.certificate), trust, (seal.signed_at, now))
+    problems = tuple(Problem(kind="PDF", name=name, detail=files.printable(fault)) for fault in attached.faults)
+    study = sha256_hex(seal.attachments[STUDY]) if STUDY in seal.attachments else None
+    problems += (expected or Expected()).problems(study, None)
     judgement = trust.judge(seal.certificate, signed_at=seal.signed_at, now=now)
-    outcome = _conclude(seal.certificate, judgement, problems, (), ("only the PDF was checked, not the files that belong to the report",))
+    outcome = _conclude(seal.certificate, judgement, problems, (), attached.notes)
     return _remember(trust, seal.certificate, judgement, outcome.model_copy(update={"attachments": _attachments(seal)}))
 
 
@@ -100,10 +116,10 @@ def _read_manifest(folder: Path) -> dsse.Envelope:
         raise _RefusedError("SYMLINK", MANIFEST, "(not followed)")
     if not stat.S_ISREG(mode.st_mode):
         raise _RefusedError("SPECIAL", MANIFEST, "(no regular file)")
-    if mode.st_size > SIZE_LIMIT:
-        raise _RefusedError("ALTERED", MANIFEST, f"{mode.st_size} bytes; at most {SIZE_LIMIT} are read")
+    if mode.st_size > dsse.SIZE_LIMIT:
+        raise _RefusedError("ALTERED", MANIFEST, f"{mode.st_size} bytes; at most {dsse.SIZE_LIMIT} are read")
     try:
-        return dsse.parse_envelope(files.read_regular(folder, MANIFEST, limit=SIZE_LIMIT))
+        return dsse.parse_envelope(files.read_regular(folder, MANIFEST, limit=dsse.SIZE_LIMIT))
     except ValueError as error:
         raise _RefusedError("ALTERED", MANIFEST, str(error)) from error
 
@@ -113,7 +129,7 @@ def _check_signature(folder: Path, envelope: dsse.Envelope, trust: Trust) -> tup
     own_fault = f"{CERTIFICATE} is missing or no regular file"
     if (folder / CERTIFICATE).is_file() and not (folder / CERTIFICATE).is_symlink():
         try:
-            own = read_certificate(files.read_regular(folder, CERTIFICATE, limit=SIZE_LIMIT))
+            own = read_certificate(files.read_regular(folder, CERTIFICATE, limit=dsse.SIZE_LIMIT))
             certificates.setdefault(fingerprint_of(own), own)
             own_fault = f"the key in {CERTIFICATE} did not make the signature"
         except ValueError as error:
@@ -145,6 +161,8 @@ def _compare_files(folder: Path, statement: Statement) -> tuple[Problem, ...]:
             problems.append(Problem(kind="MISSING", name=name))
     for name in sorted(present - signed.keys() - {MANIFEST}):
         problems.append(Problem(kind="UNLISTED", name=files.printable(name), detail="(not covered by the signature)"))
+    for name in listing.empty:
+        problems.append(Problem(kind="UNLISTED", name=files.printable(name), detail="(an empty folder, not covered by the signature)"))
     return tuple(problems)
 
 
@@ -161,7 +179,7 @@ def _compare_certificate(folder: Path, fingerprint: str, problems: tuple[Problem
     if CERTIFICATE in {problem.name for problem in problems}:
         return ()
     try:
-        found = fingerprint_of(read_certificate(files.read_regular(folder, CERTIFICATE, limit=SIZE_LIMIT)))
+        found = fingerprint_of(read_certificate(files.read_regular(folder, CERTIFICATE, limit=dsse.SIZE_LIMIT)))
     except ValueError as error:
         return (Problem(kind="STATEMENT", name=CERTIFICATE, detail=str(error)),)
     if found == fingerprint:

@@ -14,6 +14,7 @@ from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_
 from evalspec.statistics.clusters import clustered_mean, clustered_wilson
 from evalspec.statistics.designs import Design, DesignMean, StratumParts, about_spread, asked_shares, design_mean, stratum_parts
 from evalspec.statistics.groups import Groups, group
+from evalspec.statistics.proportion_alternatives import lower_bound, upper_bound
 from evalspec.statistics.proportions import Interval, ProportionMethod, effective_limits
 
 ALL_ASKED = "every question of this part of the pool was asked, so that nothing is uncertain about it"
@@ -24,7 +25,8 @@ class Accuracy:
     """A mean score with its interval.
 
     ``method`` names the interval; ``effective_n`` is the number of independent questions that would be as precise, where it is not the
-    number of questions; ``interval`` and ``standard_error`` are None where the scores have no spread that they could rest on.
+    number of questions; ``interval`` and ``standard_error`` are None where the scores have no spread that they could rest on. ``one_sided`` is
+    the exact bound at the same level, upper where no answer of independent questions is right and lower where all are.
     """
 
     mean: float
@@ -36,6 +38,7 @@ class Accuracy:
     effective_n: float | None = None
     clusters: int | None = None
     caution: str | None = None
+    one_sided: float | None = None
 
 
 def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "wilson", level: float = 0.95) -> Accuracy:
@@ -62,8 +65,9 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
 
     References
     ----------
-    Wilson (1927), doi:10.1080/01621459.1927.10502953. Korn and Graubard (1998), Surv. Methodol. 24, 193-201. Cochran (1977), Sampling
-    Techniques, 3rd ed., chapters 2 and 5. Bell and McCaffrey (2002), Surv. Methodol. 28, 169-181.
+    Wilson (1927), doi:10.1080/01621459.1927.10502953. Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404. Korn and Graubard (1998),
+    Surv. Methodol. 24, 193-201. Cochran (1977), Sampling Techniques, 3rd ed., chapters 2 and 5. Bell and McCaffrey (2002), Surv. Methodol.
+    28, 169-181.
 
     Examples
     --------
@@ -98,12 +102,20 @@ def _proportion(values: FloatArray, design: Design, moments: DesignMean | None, 
         interval = effective_limits(successes / n, effective or n, method=method, level=level)
         named = method if effective is None else f"{method}_effective_n"
         error = moments.standard_error if moments and moments.standard_error > 0.0 else None
-        return Accuracy(successes / n, interval, error, n, named, successes, effective, caution=design.note)
+        exact = _one_sided(successes, n, level) if effective is None else None
+        return Accuracy(successes / n, interval, error, n, named, successes, effective, caution=design.note, one_sided=exact)
     groups = group(design.strata, n)
     effective = _effective_n(stratum_parts(values, design, groups), design, groups, level, values)
     interval = effective_limits(moments.mean, effective, method=method, level=level, degrees_of_freedom=moments.degrees_of_freedom)
     counted = successes if design.shares is None else None
     return Accuracy(moments.mean, interval, moments.standard_error or None, n, f"{method}_stratified", counted, effective)
+
+
+def _one_sided(successes: int, questions: int, level: float) -> float | None:
+    """Return the exact one-sided bound where all answers are alike: 1 - alpha^(1/n) at most right, or as few wrong."""
+    if successes == 0:
+        return upper_bound(successes, questions, level=level)
+    return lower_bound(successes, questions, level=level) if successes == questions else None
 
 
 def _effective_n(parts: StratumParts, design: Design, groups: Groups, level: float, values: FloatArray) -> float:

@@ -2,15 +2,16 @@
 
 Each model in turn is treated as new: of its row only the probes are visible, all other models keep theirs, and its other known scores are
 predicted. Probes are added one at a time, each the one with the smallest error. The published error counts the probes' own scores as predicted
-without error, which makes every set look better the more cells it reveals; here errors are of hidden cells unless that is asked for. The set is
-chosen on the very errors that it is reported with: `cross_validated` chooses on some models and reports on others.
+without error, which makes every set look better the more cells it reveals, and it pools the units of all benchmarks, Elo points among percentages;
+here errors are of hidden cells, and in points, unless that is asked for. The set is chosen on the very errors that it is reported with:
+`cross_validated` chooses on some models and reports on others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ Done = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What probes are chosen by; ``count_revealed`` counts the probes' own scores as errors of 0, as published."""
+    """What probes are chosen by; ``count_revealed`` takes the published error: all units mixed, the probes' own scores counted as errors of 0."""
 
     measure: Measure = "medae"
     count_revealed: bool = False
@@ -47,12 +48,14 @@ class Budget:
 class ProbeStep:
     """A probe that was added, with the errors that the set up to it leaves.
 
-    ``hidden`` is the error of hidden cells and ``revealed`` the same with the probes' own scores counted as errors of 0; ``cells`` counts the
-    hidden ones, ``unpredicted`` those among them that could not be predicted. ``cost`` is that of the set up to here, None without costs.
+    ``hidden`` is the error of hidden cells in points, ``mixed`` the same with each cell in the units of its benchmark, and ``revealed`` that with
+    the probes' own scores counted as errors of 0, as published. ``cells`` counts the hidden ones, ``unpredicted`` those among them that could not be
+    predicted. ``cost`` is that of the set up to here, None without costs.
     """
 
     benchmark: int
     hidden: float
+    mixed: float
     revealed: float
     cells: int
     unpredicted: int
@@ -83,11 +86,15 @@ def ignore_done(_done: int, _of: int) -> None:
 
 @dataclass(slots=True)
 class Trials:
-    """Errors of every model under every set of visible probes that was tried; equal visible scores are fitted once."""
+    """Errors of every model under every set of visible probes that was tried; equal visible scores are fitted once.
+
+    ``point`` is what one point is on each benchmark's scale, (D,); where it is None, the unit of every benchmark is one.
+    """
 
     scores: FloatArray
     method: Method
     tell: Done = ignore_done
+    point: FloatArray | None = None
     _errors: dict[tuple[int, tuple[int, ...]], FloatArray] = field(default_factory=dict)
 
     def errors(self, model: int, probes: Sequence[int]) -> FloatArray:
@@ -197,9 +204,9 @@ def cross_validated(
         for part, probes in choices:
             trials.run(part.tolist(), [probes[:step]])
             pooled.append(_pooled(trials, part.tolist(), probes[:step], objective.measure))
-        hidden.append(float(np.nanmedian(np.concatenate([errors for errors, _ in pooled]))))
-        zeros = np.zeros(sum(shown for _, shown in pooled))
-        revealed.append(float(np.nanmedian(np.concatenate([*(errors for errors, _ in pooled), zeros]))))
+        hidden.append(float(np.nanmedian(np.concatenate([each.points for each in pooled]))))
+        zeros = np.zeros(sum(each.shown for each in pooled))
+        revealed.append(float(np.nanmedian(np.concatenate([*(each.mixed for each in pooled), zeros]))))
     held = Counter(probe for _, probes in choices for probe in probes)
     return CrossValidated(tuple(hidden), tuple(revealed), dict(sorted(held.items())), len(parts))
 
@@ -209,27 +216,39 @@ def _affordable(probe: int, spent: float, budget: Budget | None) -> bool:
 
 
 def _with_cost(step: ProbeStep, cost: float) -> ProbeStep:
-    return ProbeStep(step.benchmark, step.hidden, step.revealed, step.cells, step.unpredicted, cost)
+    return replace(step, cost=cost)
 
 
 def _step(trials: Trials, models: Iterable[int], probes: Sequence[int], measure: Measure) -> ProbeStep:
-    errors, shown = _pooled(trials, models, probes, measure)
-    found = errors[~np.isnan(errors)]
-    if not found.size:
-        return ProbeStep(probes[-1], np.inf, np.inf, 0, len(errors))
-    with_shown = np.concatenate([found, np.zeros(shown)])
-    return ProbeStep(probes[-1], float(np.median(found)), float(np.median(with_shown)), len(errors), len(errors) - len(found))
+    pooled = _pooled(trials, models, probes, measure)
+    predicted = ~np.isnan(pooled.mixed)
+    cells, unpredicted = len(predicted), int((~predicted).sum())
+    if cells == unpredicted:
+        return ProbeStep(probes[-1], np.inf, np.inf, np.inf, 0, unpredicted)
+    mixed = pooled.mixed[predicted]
+    with_shown = float(np.median(np.concatenate([mixed, np.zeros(pooled.shown)])))
+    return ProbeStep(probes[-1], float(np.median(pooled.points[predicted])), float(np.median(mixed)), with_shown, cells, unpredicted)
 
 
-def _pooled(trials: Trials, models: Iterable[int], probes: Sequence[int], measure: Measure) -> tuple[FloatArray, int]:
-    """Return the errors of all hidden cells with a score, relative ones where asked for, and how many cells the probes reveal."""
+@dataclass(frozen=True, slots=True)
+class _Pooled:
+    """Errors of all hidden cells, NaN where there is no prediction: in points, and each in its own units; and how many cells the probes show."""
+
+    points: FloatArray
+    mixed: FloatArray
+    shown: int
+
+
+def _pooled(trials: Trials, models: Iterable[int], probes: Sequence[int], measure: Measure) -> _Pooled:
+    """Return the errors of all hidden cells with a score; relative ones, which have no unit, where asked for."""
     among = list(models)
     errors = np.array([trials.errors(model, probes) for model in among])
     truth = trials.scores[among]
     known = ~np.isnan(truth)
+    points = errors if trials.point is None else errors / trials.point
     if measure == "medape":
         known &= np.abs(truth) > SMALLEST
-        errors = errors / np.where(known, np.abs(truth), 1.0)
+        points = errors = errors / np.where(known, np.abs(truth), 1.0)
     shown = int(known[:, list(probes)].sum())
     known[:, list(probes)] = False
-    return errors[known], shown
+    return _Pooled(points[known], errors[known], shown)

@@ -25,7 +25,7 @@ _TRIED = 3
 def diversity(candidates: Candidates, rng: np.random.Generator) -> Chooser:
     """Choose questions by a determinantal point process on orthogonal polynomials of their four principal components.
 
-    The estimate divides each score by the question's chance to be chosen, weights scaled to sum to one; components beyond the middle 98% are
+    The estimate divides each score by the question's chance to be chosen, weights scaled to sum to one; components beyond the middle 98 % are
     drawn in to it, so that every question has a chance. The published form drops those questions and takes the plain mean, although chances
     differ between questions.
 

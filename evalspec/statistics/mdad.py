@@ -2,7 +2,7 @@
 
 The minimum detectable ability difference (MDAD) is the smallest gap, on a reference set of questions, at which a sample agrees with the
 reference in a wanted share of pairs of models. It is a statement about rankings, not about tests: a gap that is ranked the right way round in
-80% of pairs need not be detected by any test. Assumption: pairs of models are alike but for their gap.
+80 % of pairs need not be detected by any test. Assumption: pairs of models are alike but for their gap.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from evalspec.statistics.arguments import FloatArray, IntArray
 _QUESTIONS_AT_ONCE = 1 << 12
 """Questions in one matrix product: counts stay far below 2**24, where single precision stops being exact."""
 
-_LARGEST_MAP = 1 << 22
-"""Different tables are found by marking every possible one where there are no more than this many, otherwise by sorting."""
+_MARKS_PER_TABLE, _LARGEST_MAP = 64, 1 << 22
+"""Different tables are found by marking every possible one where these are so few, and few beside the tables at hand; otherwise by sorting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def _shared(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> FloatArray | ND
 
 def _distinct(key: IntArray, most: int) -> tuple[IntArray, IntArray]:
     """Return the different keys, all below ``most``, and which of these each key is."""
-    if most > _LARGEST_MAP:
+    if most > min(_LARGEST_MAP, _MARKS_PER_TABLE * key.size):
         keys, place = np.unique(key, return_inverse=True)
         return keys, place
     marked = np.zeros(most, dtype=np.bool_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalspec.artifacts.base import Artifact, canonical_json
@@ -36,14 +37,18 @@ def table_to_bytes(table: pa.Table, header: Artifact) -> bytes:
     return sink.getvalue()
 
 
-def table_from_bytes(content: bytes, *, schema: pa.Schema) -> tuple[pa.Table, bytes]:
-    """Return the table and its header's JSON; raises ValueError when the bytes are no such table. Nothing is read before the schema fits."""
+def table_from_bytes(content: bytes, *, schema: pa.Schema, optional: Sequence[pa.Field] = ()) -> tuple[pa.Table, bytes]:
+    """Return the table and its header's JSON; raises ValueError when the bytes are no such table. Nothing is read before the schema fits.
+
+    Behind the columns of the schema, all `optional` ones may stand or none.
+    """
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     try:
         opened, written = open_lean(content)
         header = (written.metadata or {}).get(METADATA)
-        if header is None or not written.remove_metadata().equals(schema):
+        fitting = (schema, pa.schema([*schema, *optional]))
+        if header is None or not any(written.remove_metadata().equals(one) for one in fitting):
             raise ValueError(f"it is not a table of evalspec with the columns {', '.join(schema.names)}")
         if opened.metadata.num_rows > MOST_ROWS:
             raise ValueError(f"it has {opened.metadata.num_rows:,} rows; at most {MOST_ROWS:,} are read")

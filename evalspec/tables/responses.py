@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.artifacts.base import Artifact, Digest, Identifier
-from evalspec.artifacts.protocol import Pool, Protocol
+from evalspec.artifacts.protocol import Pool
 from evalspec.artifacts.responses import AnswerTokens, BenchmarkResponses, Origin, Reason, Responses
 from evalspec.artifacts.samples import SampleMethod
+from evalspec.artifacts.scores import Score
 from evalspec.artifacts.study import MissingRule
 from evalspec.tables.parquet import MOST_BYTES, table_from_bytes, table_to_bytes
 
@@ -39,6 +39,8 @@ class BenchmarkShape(Artifact):
     sample: SampleMethod = "all"
     pool: Pool | None = None
     distribution: int | None = None
+    written: bool = False
+    score: Score | None = None
 
 
 class ResponsesHeader(Artifact):
@@ -50,27 +52,6 @@ class ResponsesHeader(Artifact):
     origins: tuple[Origin, ...]
 
 
-def withheld(responses: Responses, protocol: Protocol) -> Responses:
-    """Return the responses without what would disclose more of a benchmark's questions than it allows.
-
-    Where nothing is disclosed, choices and log-probabilities go, and how often each letter was chosen: beside the scores they tell the key.
-    Where texts are not disclosed, the first token ids go, which spell the beginning of a question, and answer distributions, which spell answers.
-    """
-    hidden = {benchmark.id for benchmark in protocol.benchmarks if benchmark.disclosure == "none"}
-    wordless = {benchmark.id for benchmark in protocol.benchmarks if benchmark.disclosure != "full"}
-
-    def reduced(entry: BenchmarkResponses) -> BenchmarkResponses:
-        if entry.benchmark in wordless:
-            entry = replace(entry, distributions=None)
-        return replace(entry, choices=np.full_like(entry.choices, -1), logprobs=None) if entry.benchmark in hidden else entry
-
-    def silent(origin: Origin) -> Origin:
-        first_ids = () if origin.benchmark in wordless else origin.first_ids
-        return origin.model_copy(update={"first_ids": first_ids, "chosen": {} if origin.benchmark in hidden else origin.chosen})
-
-    return replace(responses, benchmarks=tuple(map(reduced, responses.benchmarks)), origins=tuple(map(silent, responses.origins)))
-
-
 def responses_to_parquet(responses: Responses) -> bytes:
     """Return the table; the same responses give the same bytes."""
     import pyarrow as pa  # noqa: PLC0415 - costs half a second, and most commands read no table
@@ -80,12 +61,14 @@ def responses_to_parquet(responses: Responses) -> bytes:
         benchmarks=tuple(_shape(entry) for entry in responses.benchmarks),
         origins=responses.origins,
     )
-    return table_to_bytes(pa.concat_tables([_table(entry) for entry in responses.benchmarks]), header)
+    written = any(entry.texts is not None for entry in responses.benchmarks)
+    tables = [_with_texts(_table(entry), entry) if written else _table(entry) for entry in responses.benchmarks]
+    return table_to_bytes(pa.concat_tables(tables), header)
 
 
 def responses_from_parquet(content: bytes) -> Responses:
     """Read `responses_to_parquet` back; raises ValueError when the table does not fit together."""
-    table, written = table_from_bytes(content, schema=_schema())
+    table, written = table_from_bytes(content, schema=_schema(), optional=(_text_field(),))
     header = ResponsesHeader.from_json(written)
     rows = [len(shape.models) * shape.questions * shape.repeats for shape in header.benchmarks]
     if sum(rows) != table.num_rows:
@@ -110,6 +93,8 @@ def _shape(entry: BenchmarkResponses) -> BenchmarkShape:
         sample=entry.sample,
         pool=entry.pool,
         distribution=None if entry.distributions is None else entry.distributions.tokens.shape[2],
+        score=entry.score,
+        written=entry.texts is not None,
     )
 
 
@@ -135,6 +120,20 @@ def _table(entry: BenchmarkResponses) -> pa.Table:
         _list_column(entry, None if entry.distributions is None else entry.distributions.probabilities, pa.float64()),
     ]
     return pa.Table.from_arrays(arrays, schema=_schema())
+
+
+def _with_texts(table: pa.Table, entry: BenchmarkResponses) -> pa.Table:
+    """Return the table with a column of generated texts, which tables of runs that generate none do not have."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    texts = pa.nulls(table.num_rows, pa.string()) if entry.texts is None else pa.array(entry.texts.ravel(), pa.string())
+    return table.append_column(_text_field(), texts)
+
+
+def _text_field() -> pa.Field:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    return pa.field("text", pa.string())
 
 
 def _schema() -> pa.Schema:
@@ -234,13 +233,21 @@ def _benchmark(shape: BenchmarkShape, table: pa.Table) -> BenchmarkResponses:
         choices=table.column("choice").fill_null(-1).to_numpy().astype(np.int16).reshape(dimensions),
         logprobs=None if shape.choices is None else _logprobs(table, shape, shape.choices),
         missing=shape.missing,
+        score=shape.score,
         strata=shape.strata,
         clusters=tuple(table.column("cluster").to_numpy()[first]) if shape.clustered else (),
         flags=_flags(table, first) if shape.flagged else (),
         sample=shape.sample,
         pool=shape.pool,
         distributions=None if shape.distribution is None else _distributions(table, shape, shape.distribution),
+        texts=_texts(table).reshape(dimensions) if shape.written else None,
     )
+
+
+def _texts(table: pa.Table) -> Cells:
+    if "text" not in table.column_names:
+        raise ValueError("its header speaks of generated texts, and it has none")
+    return np.asarray(table.column("text").to_numpy())
 
 
 def _flags(table: pa.Table, first: slice) -> tuple[tuple[str, ...], ...]:

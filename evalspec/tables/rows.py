@@ -28,6 +28,9 @@ SEPARATORS = {b";": "semicolons", b"\t": "tabs"}
 """What stands between cells in files that are called CSV and are none, by name."""
 
 
+ONE_A_LINE = "each line is one JSON object, and an object stands on one line"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row: its place (for Parquet the line is the row's number, counted from 1) and its cells by column."""
@@ -40,9 +43,14 @@ def jsonl_rows(file: str, content: bytes, faults: Faults, *, constant: Callable[
     """Yield the objects of a JSONL file; lines that hold none are noted as faults. `constant` reads NaN and infinities, as in `parse_json`."""
     if _is_too_long(file, content, faults):
         return
+    begun = False
     for line, ended in enumerate(io.BytesIO(content.removeprefix(BYTE_ORDER_MARK)), start=1):
         written = ended.removesuffix(b"\n")
         location = Location(file, line)
+        if not begun and _is_one_document(written):
+            faults.add(location, "the file is one JSON list or object over many lines; nothing of it was read", hint=ONE_A_LINE)
+            return
+        begun = begun or bool(written.strip())
         if len(written) > LONGEST_LINE:
             faults.add(location, f"the line has {len(written):,} bytes; at most {LONGEST_LINE:,} are read")
         elif written.strip():
@@ -108,13 +116,18 @@ def _is_too_long(file: str, content: bytes, faults: Faults) -> bool:
     return False
 
 
+def _is_one_document(first: bytes) -> bool:
+    """Return whether the first line that is written begins a list, or an object that goes on below, of which each line would be a fault."""
+    return first.lstrip().startswith(b"[") or first.strip() == b"{"
+
+
 def _json_object(written: bytes, location: Location, faults: Faults, constant: Callable[[str], JsonValue] | None) -> dict[str, JsonValue] | None:
     try:
         cells = parse_json(written.decode(), constant=constant)
     except UnicodeDecodeError as error:
         faults.add(location, f"byte {error.start + 1} of the line is not UTF-8", hint="save the file as UTF-8")
     except ValueError as error:
-        faults.add(location, str(error), hint="each line is one JSON object, and an object stands on one line")
+        faults.add(location, str(error), hint=ONE_A_LINE)
     else:
         if isinstance(cells, dict):
             return cells

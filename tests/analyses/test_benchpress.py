@@ -398,7 +398,7 @@ def test_the_report_says_that_a_prediction_is_no_measurement_and_labels_the_publ
     assert "It satisfies no check" in text
     assert "Predicted, not measured: model-0" in text
     assert "Published definition: all of them at once, each in its own units" in text
-    assert "which counts the probes' own scores as predicted without error" in text.replace("&#39;", "'")
+    assert "counts the probes' own scores as predicted without error" in text.replace("&#39;", "'")
     assert "(path)" in text
     assert TOO_FEW_KNOWN.replace("'", "&#39;") in text
     assert text.index("Benchmarks whose scale ends, in points") < text.index("Published definition")

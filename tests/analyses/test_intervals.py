@@ -8,13 +8,17 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from evalspec.analyses.designs import NEEDS_SUBJECTS
-from evalspec.analyses.intervals import ANALYSIS, NO_ANSWERS, IntervalsOptions, IntervalsResult, compute, estimates
+from evalspec.analyses.intervals import ANALYSIS, NO_ANSWERS, compute, estimates
+from evalspec.analyses.intervals_results import IntervalsOptions, IntervalsResult
+from evalspec.analyses.sources import CLOPPER_PEARSON
 from evalspec.artifacts.protocol import Pool
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.protocols import Context
 from evalspec.statistics.clusters import clustered_interval
 from evalspec.statistics.designs import LONELY
 from evalspec.testing import check_analysis, sample_responses
+
+from .tables import rendered, responses_of
 
 
 def result_for(
@@ -53,6 +57,32 @@ def test_an_interval_equals_statsmodels(method: str, peer: str, right: int) -> N
     low, high = proportion_confint(right, 40, alpha=0.05, method=peer)
     assert (row.low, row.high) == pytest.approx((low, high), abs=1e-12)  # both compute in double precision
     assert (row.successes, row.n, row.value) == (right, 40, right / 40)
+
+
+@pytest.mark.parametrize("method", ["wilson", "clopper_pearson", "jeffreys"])
+def test_none_or_all_right_has_the_exact_one_sided_bound_beside_the_interval(method: str) -> None:
+    none, every, some = result_for([[0.0] * 40, [1.0] * 40, [1.0] * 39 + [0.0]], method=method, level=0.9).rows
+    assert none.one_sided == pytest.approx(1 - 0.1 ** (1 / 40), abs=1e-14)
+    assert none.one_sided == pytest.approx(stats.binomtest(0, 40, alternative="less").proportion_ci(0.9, "exact").high, abs=1e-12)
+    assert every.one_sided == pytest.approx(0.1 ** (1 / 40), abs=1e-14)
+    assert some.one_sided is None
+    assert CLOPPER_PEARSON in ANALYSIS.sources_used(result_for([[0.0] * 4]))
+
+
+def test_an_extreme_count_has_no_one_sided_bound_where_questions_are_no_independent_draws() -> None:
+    pooled = result_for([[1.0] * 6], changes={"pool": Pool(size=60, subjects={"even": 30, "odd": 30}), "sample": "simple"}).rows[0]
+    stratified = result_for([[1.0] * 6], changes={"strata": True}).rows
+    clustered = result_for([[1.0] * 6], changes={"clusters": ("a", "a", "b", "b", "c", "c")}).rows[0]
+    assert [row.one_sided is None for row in (pooled, clustered, stratified[0])] == [True, True, True]
+    assert stratified[1].one_sided == pytest.approx(0.05 ** (1 / 3))  # one subject by itself is an independent draw
+
+
+def test_the_report_says_the_one_sided_bound_in_a_sentence() -> None:
+    words = rendered(ANALYSIS, responses_of([[0.0] * 40, [1.0] * 40, [1.0] * 20 + [0.0] * 20]), {"kind": "intervals"})
+    assert "m0 , b: 0 of 40 answers are right. Taken by itself, the true share is at most 7.2 % : the exact one-sided bound" in words
+    assert "m1 , b: 40 of 40 answers are right. Taken by itself, the true share is at least 92.8 %" in words
+    assert "20 of 40 answers" not in words
+    assert "± 0.0" not in words
 
 
 def test_every_stratum_has_its_own_row_on_its_own_questions() -> None:

@@ -218,7 +218,7 @@ def test_the_plot_has_a_panel_per_sampler_and_marks_what_is_reached() -> None:
     reached = [row.seen.rising for row in result.rows if row.questions in (5, 20, 40, 120) and row.seen.rising.gap is not None]
     assert [(mark["x"], mark["y"]) for mark in drawn["marks"]] == [(100 * one.gap, one.agreement) for one in reached]
     assert len(reached) >= 5
-    assert drawn["references"] == [{"value": 0.8, "label": "80% agreement"}]
+    assert drawn["references"] == [{"value": 0.8, "label": "80 % agreement"}]
     assert chart.draw("narrow").svg.count("<circle") >= len(reached)
 
 

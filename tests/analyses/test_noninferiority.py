@@ -7,17 +7,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 
-from evalspec.analyses.noninferiority import (
-    ANALYSIS,
-    NoninferiorityOptions,
-    NoninferiorityResult,
-    NoninferiorityRow,
-    comparisons,
-    compute,
-    estimates,
-    stricter,
-)
+from evalspec.analyses.noninferiority import ANALYSIS, check_test, comparisons, compute, estimates, stricter
+from evalspec.analyses.noninferiority_results import NoninferiorityOptions, NoninferiorityResult, NoninferiorityRow
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
+from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Context
 from evalspec.testing import check_analysis, sample_responses
 
@@ -204,6 +197,15 @@ def test_what_a_method_cannot_count_is_refused_with_a_reason() -> None:
 def test_options_that_do_not_fit_together_are_refused(options: dict[str, object], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         NoninferiorityOptions(kind="noninferiority", **{**PAIR, **options})
+
+
+def test_a_check_on_planned_looks_knows_the_last_look_and_its_alpha() -> None:
+    options = NoninferiorityOptions(kind="noninferiority", **PAIR, margin=0.05, looks={"at": (500, 1000), "this": 1})
+    asked = check_test(options, Check(id="c", analysis="x", metric="difference", model="a", baseline="b", above=-0.05), (), 1)
+    assert asked.alpha == pytest.approx(0.00153, abs=1e-5)
+    assert asked.looks is not None
+    assert (asked.looks.this, asked.looks.count, asked.looks.last_questions) == (1, 2, 1000)
+    assert asked.looks.last_alpha == pytest.approx(0.0245, abs=1e-4)
 
 
 def test_a_stricter_analysis_divides_its_error_rate_before_it_is_spent_on_looks() -> None:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from evalspec.analyses.analyse import analyse
 from evalspec.analyses.catalogue import built_in
-from evalspec.analyses.intervals import IntervalsResult
+from evalspec.analyses.intervals_results import IntervalsResult
 from evalspec.analyses.mcnemar_results import McnemarResult
 from evalspec.analyses.sensitivity import SensitivityResult
 from evalspec.artifacts.findings import Findings
@@ -143,7 +143,7 @@ def test_two_models_on_the_same_questions_are_compared_in_pairs(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("missing", "observed"), [("wrong", 0.8), ("complete_case", 80 / 90)])
-def test_samples_that_ended_in_an_error_show_all_three_rates_and_the_declared_rule_decides(
+def test_samples_that_ended_in_an_error_show_all_three_rates_and_cannot_make_a_check_pass(
     tmp_path: Path, missing: MissingRule, observed: float
 ) -> None:
     check = Check(id="floor", analysis="accuracy", metric="accuracy", model="m", bound="value", at_least=0.85)
@@ -154,9 +154,11 @@ def test_samples_that_ended_in_an_error_show_all_three_rates_and_the_declared_ru
     assert rates["missing_wrong"] == (0.8, 100)
     assert rates["missing_best"] == (0.9, 100)
     assert verdict.checks[0].observed.value == pytest.approx(observed)
-    assert verdict.overall == ("failed" if missing == "wrong" else "passed")
+    # The declared rule gives the number; a pass must hold with every missing answer wrong as well.
+    assert (verdict.checks[0].missing, verdict.checks[0].settled.value) == (10, 0.8)
+    assert verdict.overall == ("failed" if missing == "wrong" else "inconclusive")
     outcomes = {row.case: row.outcome for row in result_of(findings, "rules", SensitivityResult).checks}
-    assert outcomes == {"declared": verdict.overall, "missing_wrong": "failed", "missing_left_out": "passed", "missing_worst": "failed"}
+    assert outcomes == {"declared": verdict.overall, "missing_wrong": "failed", "missing_left_out": "inconclusive", "missing_worst": "failed"}
 
 
 @pytest.mark.parametrize(("cell", "reason"), [("", Reason.NOT_ANSWERED), ("-1.0", Reason.UNDETERMINED), ("0.0", Reason.UNDETERMINED)])

@@ -121,10 +121,11 @@ def test_checks_are_decided_again_by_their_own_analyses_under_each_rule() -> Non
     result = SensitivityResult.model_validate_json(json.dumps(findings.findings[2].result))
     outcomes = {(row.check, row.case): row.outcome for row in result.checks}
     assert outcomes["floor", "declared"] == gate(findings, Thresholds(checks=checks)).checks[0].outcome == "inconclusive"
-    assert outcomes["floor", "missing_left_out"] == "passed"
+    # Whatever rule is declared, a check passes only with missing answers against it.
+    assert outcomes["floor", "missing_left_out"] == "inconclusive"
     assert outcomes["floor", "missing_worst"] == "inconclusive"
     assert (outcomes["ahead", "declared"], outcomes["ahead", "missing_worst"]) == ("passed", "passed")
-    assert (outcomes["ceiling", "declared"], outcomes["ceiling", "missing_worst"]) == ("passed", "inconclusive")
+    assert (outcomes["ceiling", "declared"], outcomes["ceiling", "missing_worst"]) == ("inconclusive", "inconclusive")
     assert not any(case in ("missing_best", "macro") for _, case in outcomes)
 
 

@@ -9,8 +9,10 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from evalspec.analyses.subgroups import ANALYSIS, CLUSTERED, NO_STRATA, SubgroupsOptions, SubgroupsResult, compute, estimates
+from evalspec.analyses.subgroups import ANALYSIS, CLUSTERED, NO_STRATA, check_test, compute, estimates
+from evalspec.analyses.subgroups_results import SubgroupsOptions, SubgroupsResult
 from evalspec.artifacts.responses import Responses
+from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Context
 from evalspec.testing import check_analysis, sample_responses
 
@@ -106,3 +108,14 @@ def test_a_model_is_not_compared_with_itself() -> None:
 @pytest.mark.parametrize("made", [{}, {"repeats": 3}])
 def test_it_passes_what_every_analysis_must_pass(options: dict[str, str], made: dict[str, int]) -> None:
     check_analysis(ANALYSIS, {"kind": "subgroups", "model": "model-1", **options}, sample_responses(**made))
+
+
+def test_a_check_of_a_subject_is_decided_by_its_interval_or_at_a_limit_of_zero_by_its_test() -> None:
+    accuracy = Check(id="c", analysis="x", metric="accuracy", model="a", subject="s", at_least=0.5)
+    found = check_test(SubgroupsOptions(kind="subgroups", model="a", method="clopper_pearson"), accuracy, (), 1)
+    assert (found.test, found.alpha, found.shared_by_subjects) == ("clopper_pearson", pytest.approx(0.025), False)
+    ahead = Check(id="c", analysis="x", metric="difference", model="a", baseline="b", subject="s", above=0.0)
+    pair = SubgroupsOptions(kind="subgroups", model="a", baseline="b", alpha=0.1, level=0.9)
+    assert (check_test(pair, ahead, (), 1).test, check_test(pair, ahead, (), 1).shared_by_subjects) == ("exact", True)
+    margin = check_test(pair, ahead.model_copy(update={"above": -0.1}), (), 1)
+    assert (margin.test, margin.alpha, margin.shared_by_subjects) == ("score", pytest.approx(0.05), False)

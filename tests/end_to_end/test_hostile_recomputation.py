@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from evalspec.artifacts.base import sha256_hex
+from evalspec.signing.dsse import parse_envelope, payload_of
 from evalspec.signing.keys import load_signer
 from evalspec.signing.seal import seal
-from evalspec.signing.statement import Claim, Decision, Sha256, Tool
+from evalspec.signing.statement import Claim, Sha256, Tool, parse_statement
 from evalspec.store import RunDirectory
 from evalspec.surroundings import timestamp
 
@@ -33,15 +34,16 @@ def as_json(value: object) -> bytes:
 
 def seal_as(run: Run, folder: Path) -> None:
     """Seal whatever is there with the genuine key."""
+    genuine = parse_statement(payload_of(parse_envelope((run.folder / "manifest.dsse.json").read_bytes()))).predicate
     claim = Claim(
         run_id="run-1",
         created_at=timestamp(),
         tool=Tool(name="evalspec", version="0"),
         study=Sha256(sha256=sha256_hex((folder / "study.yaml").read_bytes())),
         protocol=Sha256(sha256=sha256_hex((folder / "protocol.json").read_bytes())),
-        dataset=(),
-        models=(),
-        decision=Decision(result="none", rule="none"),
+        dataset=genuine.dataset,
+        models=genuine.models,
+        decision=genuine.decision,
     )
     seal(folder, load_signer(run.key, None), claim, pdf_skipped="not asked for")
 

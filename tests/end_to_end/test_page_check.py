@@ -78,7 +78,7 @@ def test_the_pages_of_runs_are_what_their_files_compose_to(scored: Run, recorded
         (better, "differs at report.html, /findings/0/estimates/columns/value/0: the page has 0.99, the files have 0.9"),
         (
             better_in_words,
-            "differs at report.html, /findings/0/estimates/columns/value/0: the page has 0.9 as '99 %', the files have 0.9 as '90.0 %'",
+            "differs at report.html, /findings/0/estimates/columns/value/0: the page has 0.9 as '99 %', the files have 0.9 as '90 %'",
         ),
         (bolder, "Signed and true"),
     ],

@@ -36,6 +36,18 @@ def test_intact_findings_are_recomputed(scored: Run, evalspec: Command) -> None:
     assert (spoken.code, spoken.out.splitlines()[-1]) == (0, "recomputed: findings and verdict follow from the recorded responses")
 
 
+def test_numbers_are_the_same_under_another_number_of_threads(scored: Run, process: Command) -> None:
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
+    spoken = process("verify", scored.folder, "--trust", scored.trust, "--recompute", cwd=scored.workplace, env=threads)
+    assert (spoken.code, "recomputed: findings and verdict follow" in spoken.out) == (0, True), spoken.out
+
+
+def test_report_pdf_is_what_the_page_renders_to(scored: Run, evalspec: Command) -> None:
+    pytest.importorskip("weasyprint", reason="WeasyPrint is not installed", exc_type=ImportError)
+    spoken = evalspec("verify", scored.folder, "--trust", scored.trust, "--render", cwd=scored.workplace)
+    assert (spoken.code, "report.pdf is what report.html renders to, to the byte" in spoken.out) == (0, True), spoken.out
+
+
 def test_without_trust_recomputed_findings_stay_untrusted(recorded: Run, evalspec: Command) -> None:
     spoken = evalspec("verify", recorded.folder, "--recompute", "--json", cwd=recorded.workplace)
     assert (spoken.code, spoken.content["exit_code"], spoken.content["recomputation"]["state"]) == (4, 4, "recomputed")

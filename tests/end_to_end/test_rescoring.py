@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from evalspec import tools
 from evalspec.analyses.analyse import analyse
 from evalspec.analyses.catalogue import catalogue
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.gating import gate
+from evalspec.outlook import check_tests
 from evalspec.pipeline import report
 from evalspec.protocols import Background
 from evalspec.sealing import Seal
@@ -52,7 +52,7 @@ def _rebuild(directory: RunDirectory, protocol: Protocol, responses: Responses) 
     digest = directory.write_responses(responses, protocol)
     known = Background(models=directory.read_study().models, read_questions=directory.read_questions)
     findings = analyse(directory.read_responses(), protocol, catalogue(), responses_sha256=digest, gate=gate, background=known)
-    forecasts = tools.check_tests(protocol)
+    forecasts = check_tests(protocol)
     from evalspec.planning.forecasts import forecast_gates
 
     named = directory.write_findings(findings)

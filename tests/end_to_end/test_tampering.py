@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evalspec.artifacts.base import sha256_hex
+
 if TYPE_CHECKING:
     from tests.end_to_end.conftest import Command, Run, Spoken
 
@@ -71,6 +73,13 @@ def test_a_pdf_that_left_its_folder_is_verified_alone(scored: Run, tmp_path: Pat
     alone = Path(shutil.copy2(scored.folder / "report.pdf", tmp_path / "mail.pdf"))
     good = check(alone)
     assert (good.code, "only the PDF was checked" in good.out) == (0, True)
+    assert "the attached decisions follow from the attached findings" in good.out
+    assert "not checked: that the numbers follow from the answers, which are not in the PDF, and that its pages show" in good.out
+    assert check(scored.folder).code == 0
+    study = sha256_hex((scored.folder / "study.yaml").read_bytes())
+    assert evalspec("verify", alone, "--trust", scored.trust, "--expect-study", study, cwd=tmp_path).code == 0
+    assert evalspec("verify", alone, "--trust", scored.trust, "--expect-study", "0" * 64, cwd=tmp_path).code == 1
+    assert evalspec("verify", alone, "--expect-run", "x", cwd=tmp_path).code == 2
     assert evalspec("verify", alone, cwd=tmp_path).code == 4
     assert evalspec("verify", alone, "--recompute", cwd=tmp_path).code == 2
     content = bytearray(alone.read_bytes())
@@ -80,7 +89,15 @@ def test_a_pdf_that_left_its_folder_is_verified_alone(scored: Run, tmp_path: Pat
     assert (spoken.code, "PDF mail.pdf" in spoken.out) == (1, True)
 
 
-def test_what_is_no_pdf_at_all_is_not_good(tmp_path: Path, check: Callable[[Path], Spoken]) -> None:
-    (tmp_path / "report.pdf").write_bytes(b"\x00\x01 nothing of the kind")
+@pytest.mark.parametrize("content", [b"\x00\x01 nothing of the kind", b"", b"root:x:0:0:root:/root:/bin/bash\n", b" " * 1024 + b"%PDF-1.7\n"])
+def test_what_is_no_pdf_at_all_is_an_error_of_usage(content: bytes, tmp_path: Path, check: Callable[[Path], Spoken]) -> None:
+    (tmp_path / "report.pdf").write_bytes(content)
     spoken = check(tmp_path / "report.pdf")
-    assert (spoken.code, "Traceback" in spoken.err) == (1, False)
+    assert (spoken.code, spoken.out) == (2, "")
+    assert "report.pdf is not a PDF" in spoken.err
+    assert "Traceback" not in spoken.err
+
+
+def test_a_file_of_a_report_that_is_no_pdf_points_to_its_folder(copied: Path, check: Callable[[Path], Spoken]) -> None:
+    spoken = check(copied / "manifest.dsse.json")
+    assert (spoken.code, "manifest.dsse.json is not a PDF" in spoken.err, "name the run directory" in spoken.err) == (2, True, True)

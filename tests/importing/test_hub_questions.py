@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from evalspec.artifacts.questions import QuestionSet
-from evalspec.artifacts.study import Benchmark, HubQuestions, LetterScoring
+from evalspec.artifacts.sources import HubQuestions
+from evalspec.artifacts.study import Benchmark, LetterScoring
 from evalspec.errors import InputError
 from evalspec.importing.questions import read_questions
 

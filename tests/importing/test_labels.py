@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evalspec.artifacts.study import FieldNames
+from evalspec.artifacts.sources import FieldNames
 from evalspec.errors import Location
 from evalspec.importing.columns import Columns
 from evalspec.importing.labels import Labels, read_labels

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from evalspec.artifacts.questions import Question, QuestionSet
-from evalspec.artifacts.study import Benchmark, FieldNames, LetterScoring, QuestionFile
+from evalspec.artifacts.sources import FieldNames, QuestionFile
+from evalspec.artifacts.study import Benchmark, LetterScoring
 from evalspec.errors import Diagnostic, InputError
 from evalspec.importing.questions import read_questions
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalspec.artifacts.study import RecordedResponses, Study
+from evalspec.artifacts.sources import RecordedResponses
+from evalspec.artifacts.study import Study
 from evalspec.errors import Diagnostic, Location, StudyError
 from evalspec.language.compile import CompiledStudy, compile_study
 from evalspec.language.source import read_source
@@ -28,15 +29,44 @@ def test_a_sound_study_compiles_with_its_defaults_filled_in(compiled: Compile, s
     assert isinstance(study.model("old").source, RecordedResponses)
     assert study.benchmark("facts").missing == "wrong"
     assert study.analysis("accuracy").benchmarks == ("facts", "riddles")
-    assert study.analysis("accuracy").options == {"kind": "intervals", "method": "wilson", "level": 0.95, "average": "micro"}
+    assert study.analysis("accuracy").options == {"kind": "intervals", "method": "clopper_pearson", "level": 0.95, "average": "micro"}
     assert study.analysis("pairs").benchmarks == ("facts",)
     assert study.analysis("pairs").planned
+
+
+@pytest.mark.parametrize(
+    ("changes", "method"),
+    [
+        ((), "clopper_pearson"),
+        ((("kind: intervals", "kind: intervals, method: wilson"),), "wilson"),
+        ((("kind: intervals", "kind: intervals, method: jeffreys"),), "jeffreys"),
+        ((("bound: low", "bound: value"),), "wilson"),
+        ((("analysis: accuracy, metric: accuracy, model: new, bound: low", "analysis: other, metric: accuracy, model: new"),), "wilson"),
+    ],
+)
+def test_where_a_bound_decides_an_interval_left_open_is_the_exact_one(
+    compiled: Compile, changed: Changed, changes: tuple[tuple[str, str], ...], method: str
+) -> None:
+    other = ("  - {id: pairs,", "  - {id: other, kind: intervals, level: 0.9}\n  - {id: pairs,")
+    assert compiled(changed(other, *changes)).study.analysis("accuracy").options["method"] == method
 
 
 def test_an_exploratory_analysis_is_not_planned(compiled: Compile, changed: Changed) -> None:
     study = compiled(changed(("kind: intervals", "kind: intervals, exploratory: true"))).study
     assert not study.analysis("accuracy").planned
     assert "exploratory" not in study.analysis("accuracy").options
+
+
+def test_a_way_of_comparing_that_is_not_made_for_so_many_models_is_refused_where_it_is_written(faults: Faults, changed: Changed) -> None:
+    def study(models: int) -> str:
+        more = "".join(f"  - id: m{place}\n    source: {{responses: results.csv}}\n" for place in range(models - 2))
+        return changed(("benchmarks:\n", f"{more}benchmarks:\n"), ("kind: intervals", "kind: tiers, method: max_t")).split("thresholds:")[0]
+
+    assert faults(study(100)) == ()
+    (fault,) = faults(study(101))
+    assert fault.message == 'analysis "accuracy" takes method: max_t for up to 100 models, and the study has 101'
+    assert fault.location is not None
+    assert study(101).splitlines()[fault.location.line - 1][fault.location.column - 1 :].startswith("max_t")
 
 
 def test_a_compiled_study_dumps_and_parses_back_to_one_digest(compiled: Compile, sound: str) -> None:

@@ -49,6 +49,11 @@ def test_words_that_yaml_readers_disagree_about_are_refused_with_a_hint(text: st
     assert read.value is None
 
 
+@pytest.mark.parametrize("text", ["-0", "-0.0", "-0e5", "-.0"])
+def test_a_zero_has_no_sign(text: str) -> None:
+    assert repr(read_plain(text).value) in {"0", "0.0"}
+
+
 def test_numbers_that_no_study_needs_are_refused() -> None:
     assert read_plain("9" * 5000).refused
     assert read_plain("1e999").refused

@@ -41,6 +41,16 @@ def test_the_correction_and_the_variant_of_the_test_are_planned_for(compiled: Co
     assert size(compiled(changed(WHOLE, mid_p))) == questions_needed(0.2, 0.05, test="mid_p").questions
 
 
+def test_where_any_check_is_enough_their_number_is_planned_for(compiled: Compile, changed: Changed) -> None:
+    any_of = ("thresholds:\n", "thresholds:\n  require: any\n")
+    assert size(compiled(changed(WHOLE, any_of))) == questions_needed(0.2, 0.05, alpha=0.05 / 2).questions
+    margin = "  - {id: no-loss, kind: noninferiority, candidate: new, baseline: old, margin: 0.05, benchmarks: [facts]}\n  - {id: pairs,"
+    better = "{id: better, analysis: pairs, metric: difference, model: new, baseline: old, above: 0}"
+    release = better.replace("pairs", "no-loss").replace("above: 0", "above: -0.05")
+    study = compiled(changed(WHOLE, any_of, ("  - {id: pairs,", margin), (better, release)))
+    assert size(study) == limit_questions(0.2, 0.0, LimitTest(-0.05, 0.025 / 2)).questions
+
+
 def test_the_first_paired_analysis_of_the_benchmark_is_planned_for(compiled: Compile, changed: Changed) -> None:
     before = "  - {id: no-loss, kind: noninferiority, candidate: new, baseline: old, margin: 0.05, benchmarks: [BENCHMARK]}\n  - {id: pairs,"
     text = changed(WHOLE, ("  - {id: pairs,", before))

@@ -13,7 +13,8 @@ import pytest
 
 from evalspec.artifacts.protocol import CheckpointIdentity, FileDigest
 from evalspec.artifacts.questions import Question, QuestionSet
-from evalspec.artifacts.study import AnalysisRequest, Benchmark, LetterScoring, LocalCheckpoint, Model, QuestionFile, Study
+from evalspec.artifacts.sources import LocalCheckpoint, QuestionFile
+from evalspec.artifacts.study import AnalysisRequest, Benchmark, LetterScoring, Model, Study
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evalspec.artifacts.study import HubCheckpoint, LocalCheckpoint
+from evalspec.artifacts.sources import HubCheckpoint, LocalCheckpoint
 from evalspec.errors import InputError
 from evalspec.planning.checkpoints import CheckpointFolder, find_checkpoint, identify
 from evalspec.planning.digests import RememberedDigests, file_sha256
@@ -42,6 +42,11 @@ def test_the_combined_digest_is_over_the_raw_digests_in_name_order(checkpoint: P
     raw = [hashlib.sha256((checkpoint / name).read_bytes()).digest() for name in names]
     assert identity.weights_sha256 == hashlib.sha256(b"".join(raw)).hexdigest()
     assert identity.tokenizer_sha256 == hashlib.sha256(b"".join(raw[2:])).hexdigest()
+
+
+def test_the_combined_digest_is_the_root_that_openssf_model_signing_signs(checkpoint: Path) -> None:
+    """Expected: model-signing 1.1.1, `Payload(hashing.Config().hash(folder))`, over the same folder without its README.md."""
+    assert identify(located(checkpoint)).weights_sha256 == "f3584c09e68a3470bd231481311576ca73d18255328fd0f8589cba9676bf481a"
 
 
 def test_weights_in_several_files_are_counted_by_their_index(checkpoint: Path, tensors: Callable[..., bytes]) -> None:
@@ -157,6 +162,24 @@ def test_a_hub_model_is_found_in_the_cache_through_its_links_into_blobs(checkpoi
 def test_a_hub_model_that_is_not_cached_is_refused_with_the_command_that_fetches_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"hf download org/name --revision {REVISION}"):
         find_checkpoint(HubCheckpoint(hub="org/name", revision=REVISION), folder=tmp_path, root=tmp_path, hub_cache=tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["model.safetensors", "tokenizer.json", "config.json"])
+@pytest.mark.parametrize("how", ["absent", "a link to nothing"])
+def test_a_hub_model_that_was_fetched_in_part_is_refused_with_the_command_that_completes_it(
+    checkpoint: Path, tmp_path: Path, lost: str, how: str
+) -> None:
+    snapshot = tmp_path / "hub" / "models--org--name" / "snapshots" / REVISION
+    snapshot.mkdir(parents=True)
+    for file in checkpoint.iterdir():
+        (snapshot / file.name).write_bytes(file.read_bytes())
+    (snapshot / lost).unlink()
+    if how != "absent":
+        (snapshot / lost).symlink_to("../../blobs/absent")
+    found = find_checkpoint(HubCheckpoint(hub="org/name", revision=REVISION), folder=tmp_path, root=tmp_path, hub_cache=tmp_path / "hub")
+    with pytest.raises(InputError, match=lost.partition(".")[0]) as caught:
+        identify(found)
+    assert f"fetch what it lacks: hf download org/name --revision {REVISION}" in str(caught.value.diagnostics[0].hint)
 
 
 def test_memory_follows_the_stated_formula(checkpoint: Path) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from evalspec.artifacts.questions import Question, QuestionSet
 from evalspec.artifacts.samples import SampleSimple
-from evalspec.artifacts.study import Benchmark, Examples, LetterScoring, QuestionFile
+from evalspec.artifacts.sources import QuestionFile
+from evalspec.artifacts.study import Benchmark, Examples, LetterScoring
 from evalspec.errors import InputError
 from evalspec.planning.examples import Shown, draw_examples
 from evalspec.planning.protocol import preamble_texts

@@ -9,7 +9,7 @@ from evalspec.artifacts.schedule import GateForecast
 from evalspec.artifacts.study import AnalysisRequest, LetterScoring
 from evalspec.artifacts.thresholds import Assumption, Check, Thresholds
 from evalspec.planning.forecasts import CLUSTERED, NO_FORECAST, POINT_VALUE, WEIGHTED, forecast_gates, gate_warnings
-from evalspec.protocols import CheckTest
+from evalspec.protocols import CheckTest, PlannedLooks
 from evalspec.statistics.floors import Floor, floor_questions
 from evalspec.statistics.one_sided import LimitTest
 from evalspec.statistics.one_sided_power import limit_power, limit_questions
@@ -109,8 +109,8 @@ def test_a_gate_that_is_unlikely_to_decide_is_warned_of_with_its_power_and_what_
     (warning,) = gate_warnings((forecast(NO_LOSS, **DIFFERENCE, above=-0.02),))
     needed = limit_questions(0.2, 0.0, LimitTest(-0.02)).questions
     assert warning == (
-        "check 'c' on 'x' will pass with a chance of 17% only, if the true difference is 0 and 20% of the questions are discordant (assumed); "
-        f"80% would need {needed:,} questions, more than the 1,000 of this source"
+        "check 'c' on 'x' will pass with a chance of 17 % only, if the true difference is 0 and 20 % of the questions are discordant (assumed); "
+        f"80 % would need {needed:,} questions at alpha 0.025, more than the 1,000 of this source"
     )
     assert not list(gate_warnings((forecast(NO_LOSS, **DIFFERENCE, above=-0.1),)))
 
@@ -138,3 +138,42 @@ def test_where_power_is_not_known_the_reason_is_given(
     assert found.power is None
     assert reason in (found.undefined or "")
     assert not list(gate_warnings((found,)))
+
+
+LOOKS = PlannedLooks(this=1, count=3, last_questions=900, last_alpha=0.0245)
+
+
+def test_planned_looks_are_planned_for_the_last_one_at_its_alpha() -> None:
+    found = forecast(CheckTest("score", 0.001, no_difference=True, looks=LOOKS), questions=300, **DIFFERENCE, above=-0.05)
+    assert (found.n, found.alpha) == (300, 0.001)
+    assert found.power == limit_power(300, 0.2, 0.0, LimitTest(-0.05, 0.001))
+    assert found.last is not None
+    assert (found.last.look, found.last.n, found.last.alpha) == (3, 900, 0.0245)
+    assert found.last.power == limit_power(900, 0.2, 0.0, LimitTest(-0.05, 0.0245))
+    assert found.needed == limit_questions(0.2, 0.0, LimitTest(-0.05, 0.0245)).questions
+    assert list(gate_warnings((found,))) == []  # what this look cannot decide yet the last one will
+
+
+def test_a_last_look_that_is_unlikely_to_decide_or_beyond_the_source_is_warned_of() -> None:
+    few = CheckTest("score", 0.001, no_difference=True, looks=PlannedLooks(this=1, count=2, last_questions=500, last_alpha=0.0245))
+    (warning,) = gate_warnings((forecast(few, questions=300, **DIFFERENCE, above=-0.05),))
+    assert "will pass at the last of its 2 looks, of 500 questions at alpha 0.0245, with a chance of" in warning
+    assert "questions at alpha 0.0245" in warning.split(";")[1]
+    many = CheckTest("score", 0.001, no_difference=True, looks=PlannedLooks(this=1, count=2, last_questions=2000, last_alpha=0.0245))
+    (warning,) = gate_warnings((forecast(many, questions=300, **DIFFERENCE, above=-0.05),))
+    assert warning.endswith("plans its last look at 2,000 questions, more than the 1,000 of this source")
+
+
+def test_an_alpha_that_all_subjects_share_is_divided_among_them() -> None:
+    shared = CheckTest("exact", 0.025, shared_by_subjects=True)
+    found = forecast(shared, **DIFFERENCE, subject="s0", above=0.0, assume=Assumption(difference=0.08, discordance=0.2))
+    assert (found.subject, found.n, found.alpha) == ("s0", 250, 0.0125)
+    assert found.power == exact_power_favoured(250, 0.2, 0.08, alpha=0.025)
+
+
+@pytest.mark.parametrize("method", ["wilson", "jeffreys"])
+def test_a_bound_that_keeps_its_error_rate_approximately_is_called_that(method: str) -> None:
+    check = {**ACCURACY, "at_least": 0.7, "assume": Assumption(accuracy=0.9)}
+    (warning,) = gate_warnings((forecast(CheckTest(method, 0.025), **check),))
+    assert "keeps its error rate approximately only" in warning
+    assert list(gate_warnings((forecast(EXACT_FLOOR, **check),))) == []

@@ -17,7 +17,7 @@ from evalspec.planning.describe import describe
 from evalspec.planning.protocol import build_protocol
 from evalspec.planning.sampling import Draw, draw
 from evalspec.planning.schedule import Outlook, build_schedule
-from evalspec.planning.speeds import CPU_RATE, Speeds
+from evalspec.planning.speeds import CPU_RATE, START_SECONDS, Speeds
 from evalspec.protocols import Comparison
 from evalspec.statistics.paired_power import detectable_difference
 
@@ -74,7 +74,7 @@ def test_time_without_an_earlier_run_comes_from_parameters_and_says_so(planned: 
     schedule = planned.schedule(Outlook(devices=(CPU,), memory=NEEDS, tokens=tokens))
     assert schedule.jobs[0].seconds == pytest.approx(2 * 135e6 * 1000 / CPU_RATE)
     assert schedule.seconds_basis == "estimated from parameters; no earlier run"
-    assert schedule.seconds == pytest.approx(sum(job.seconds or 0 for job in schedule.jobs) + 2 * 4.0 + (2 * 135e6 + 2 * 4e9) / 1e9)
+    assert schedule.seconds == pytest.approx(sum(job.seconds or 0 for job in schedule.jobs) + START_SECONDS + (2 * 135e6 + 2 * 4e9) / 1e9)
 
 
 def test_time_follows_observed_speeds_and_leaves_out_what_the_journal_has(planned: Planned) -> None:
@@ -88,6 +88,26 @@ def test_time_follows_observed_speeds_and_leaves_out_what_the_journal_has(planne
     done = planned.schedule(Outlook(devices=(CPU,), memory=NEEDS, journalled=complete))
     assert done.seconds == 0
     assert "Time\n  nothing is left to score\n" in describe(done, planned.protocol)
+
+
+def test_what_a_small_part_of_every_job_told_goes_before_all_else_and_covers_the_self_check(planned: Planned) -> None:
+    told = Speeds({("first", "cpu"): 1.0}, jobs={job.id: 7.0 for job in planned.jobs}, loads={"first": 2.0, "second": 30.0}, start_seconds=6.0)
+    done = {job.id: job.questions for job in planned.jobs if job.model == "first"}
+    schedule = planned.schedule(Outlook(devices=(CPU,), memory=NEEDS, journalled=done, speeds=told))
+    assert {job.seconds for job in schedule.jobs} == {7.0}
+    assert schedule.seconds == pytest.approx(6.0 + 2.0 + 30.0 + 7.0 * len(planned.jobs))
+    assert schedule.seconds_basis == "from batches of every job that are scored already, with starting, loading and the self-check"
+
+
+def test_hours_of_accelerators_are_counted_over_all_of_them(planned: Planned) -> None:
+    told = Speeds(jobs={job.id: 1800.0 for job in planned.jobs}, loads={"first": 0.0, "second": 0.0}, start_seconds=0.0)
+    large = tuple(device.model_copy(update={"memory_bytes": 80 * 2**30}) for device in GPUS)
+    apart = planned.schedule(Outlook(devices=large, memory=NEEDS, speeds=told))
+    assert f"  {0.5 * len(planned.jobs):.2g} GPU-hours of scoring" in describe(apart, planned.protocol)
+    together = planned.schedule(Outlook(devices=GPUS, memory=NEEDS, speeds=told))
+    spread = sum(job.model == "second" for job in planned.jobs)
+    assert f"  {0.5 * (len(planned.jobs) + spread):.2g} GPU-hours of scoring" in describe(together, planned.protocol)
+    assert "GPU-hours" not in describe(planned.schedule(Outlook(devices=(CPU,), memory=NEEDS, speeds=told)), planned.protocol)
 
 
 def test_tokens_that_were_not_counted_are_estimated_and_said_to_be(planned: Planned) -> None:
@@ -126,7 +146,7 @@ def test_a_model_that_no_accelerator_has_room_for_is_spread_over_all_of_them_whe
     alone = planned.schedule(Outlook(devices=GPUS, memory=NEEDS, journalled={job.id: job.questions for job in planned.jobs if job.model == "second"}))
     assert schedule.seconds is not None
     assert alone.seconds is not None
-    second = sum(job.seconds or 0 for job in schedule.jobs if job.model == "second") + Speeds().load_seconds(NEEDS[1])
+    second = sum(job.seconds or 0 for job in schedule.jobs if job.model == "second") + START_SECONDS + Speeds().load_seconds(NEEDS[1])
     assert schedule.seconds == pytest.approx(alone.seconds + second)
 
 

@@ -27,19 +27,17 @@ from evalspec.artifacts.report import Ledger, LedgerEntry
 from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses, SelfCheck
 from evalspec.artifacts.samples import SampleAll, SampleStratified
 from evalspec.artifacts.schedule import Detectable, Schedule, StratumSize
+from evalspec.artifacts.sources import LocalCheckpoint, QuestionFile, RecordedResponses
 from evalspec.artifacts.study import (
     AnalysisRequest,
     Benchmark,
     Groups,
     LetterScoring,
-    LocalCheckpoint,
     Model,
     OptionScoring,
     Owner,
     Person,
     Purpose,
-    QuestionFile,
-    RecordedResponses,
     Study,
 )
 from evalspec.artifacts.thresholds import Check, Thresholds

@@ -63,6 +63,8 @@ proportions = st.floats(0, 1)
         (934_912, "millions", "934,912"),
         (134_515_008, "millions", "134.52 million"),
         (4_022_468_096, "millions", "4.02 billion"),
+        (405_000_000_000, "millions", "405 billion"),
+        (70_600_000_000, "millions", "70.6 billion"),
         (0.123, "seconds", "0.12 s"),
         (150.0, "seconds", "2 min"),
     ],

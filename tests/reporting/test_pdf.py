@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import zlib
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from evalspec.errors import MissingLibrary, ReportError
-from evalspec.reporting.compose import compose
+from evalspec.reporting.compose import SECTIONS, compose
 from evalspec.reporting.dossier import Dossier
 from evalspec.reporting.pdf import LIBRARIES, Limits, is_loadable, missing_libraries, pack, render
 from evalspec.reporting.svg import Words, words
@@ -55,8 +56,34 @@ def test_the_pdf_keeps_to_its_standards(pdf: bytes, profile: str) -> None:
 
 def test_the_decision_stands_on_the_first_page(pdf_file: Path) -> None:
     first = text_of(pdf_file, "-l", "1")
-    for said in ("Is the large demonstration model fit for release?", "Failed", "What was found", "Main limits", "page 1 of"):
+    for said in (
+        "Is the large demonstration model fit for release?",
+        "Failed",
+        "What was found",
+        "Main limits",
+        "All limits stand under",
+        "page 1 of",
+    ):
         assert said in first
+    assert re.search(r"^1\. A seal is no person’s signature, and a signature does not make a report true", first, re.MULTILINE), "no footnote"
+
+
+def test_bookmarks_lead_to_every_section(pdf: bytes) -> None:
+    pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed")
+    reader = pypdf.PdfReader(BytesIO(pdf))
+    titles: list[str] = []
+    places: list[int] = []
+    pending = list(reader.outline)
+    while pending:
+        entry = pending.pop(0)
+        if isinstance(entry, list):
+            pending = [*entry, *pending]
+        else:
+            titles.append(entry.title)
+            places.append(reader.get_destination_page_number(entry))
+    assert [title for _, title in SECTIONS if title not in titles] == []
+    assert places == sorted(places)
+    assert places[-1] > 10
 
 
 def test_contents_name_pages_and_pages_have_running_heads(pdf_file: Path) -> None:

@@ -151,11 +151,14 @@ def protocol_of(
 class InlineExecutor:
     """Runs the worker in this process: the same work orders, the same journal, no second import of torch."""
 
+    def __init__(self, estimates: Estimates | None = None) -> None:
+        self.estimates = estimates or Estimates()
+
     def devices(self) -> tuple[Device, ...]:
         return (Device(id="cpu", kind="cpu", name="this process"),)
 
     def run(self, orders: Sequence[WorkOrder], journal: FileJournal, tell: Callable[[WorkerEvent], None]) -> None:
-        dispatch = Dispatch(Queue(orders, journal, Estimates()), ["cpu"], tell)
+        dispatch = Dispatch(Queue(orders, journal, self.estimates), ["cpu"], tell)
         worker = Worker(lambda _assignment: journal, Place("cpu", 1), lambda event: dispatch.heard("cpu", event))
         while (assignment := dispatch.assign("cpu")) is not None:
             worker.score(assignment)

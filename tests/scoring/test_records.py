@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from evalspec.artifacts.questions import Question
-from evalspec.artifacts.study import AnalysisRequest, Benchmark, Disclosure, LetterScoring, Model, QuestionFile, RecordedResponses, Study
+from evalspec.artifacts.sources import QuestionFile, RecordedResponses
+from evalspec.artifacts.study import AnalysisRequest, Benchmark, Disclosure, LetterScoring, Model, Study
 from evalspec.errors import InputError
 from evalspec.scoring.records import check_records, left_out, read_records
 

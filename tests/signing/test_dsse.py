@@ -79,6 +79,17 @@ def test_an_envelope_without_signatures_is_not_signed(signer: FileSigner, keys: 
         dsse.verify(dsse.parse_envelope(edited(dsse.sign(b"payload", signer), signatures=())), keys)
 
 
+def test_an_envelope_of_more_signatures_than_anybody_needs_is_refused(signer: FileSigner) -> None:
+    envelope = dsse.sign(b"payload", signer)
+    for count in (100, 101):
+        content = edited(envelope, signatures=envelope.signatures * count)
+        if count == 100:
+            assert len(dsse.parse_envelope(content).signatures) == 100
+        else:
+            with pytest.raises(ValueError, match="the envelope holds 101 signatures; at most 100 are looked at"):
+                dsse.parse_envelope(content)
+
+
 @pytest.mark.parametrize("payload", ["cGF5bG9h*A==", "cGF5bG9hZB=="])
 def test_base64_has_one_form_only(signer: FileSigner, keys: dict[str, ec.EllipticCurvePublicKey], payload: str) -> None:
     with pytest.raises(ValueError, match="base64"):

@@ -14,8 +14,22 @@ def test_a_listing_follows_no_link_and_tells_apart_what_is_no_file(tmp_path: Pat
     (tmp_path / "a" / "b").write_text("")
     (tmp_path / "loop").symlink_to(tmp_path)
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "a" / "empty").mkdir()
     listing = list_files(tmp_path)
-    assert (listing.regular, listing.links, listing.special) == (("a/b",), ("loop",), ("pipe",))
+    assert (listing.regular, listing.links, listing.special, listing.empty) == (("a/b",), ("loop",), ("pipe",), ("a/empty/",))
+
+
+def test_folders_deeper_than_any_sealed_one_are_told_and_not_entered(tmp_path: Path) -> None:
+    here = tmp_path
+    for _ in range(3):
+        (here := here / ("d" * 240)).mkdir()
+    (here / "file").write_text("")
+    (here / ("e" * 240)).mkdir()
+    (here / ("e" * 240) / "file").write_text("")
+    (here / ("e" * 240) / ("f" * 40)).mkdir()
+    listing = list_files(tmp_path)
+    assert [len(name) for name in listing.regular] == [3 * 241 + 241 + 4, 3 * 241 + 4]
+    assert [name[-42:] for name in listing.special] == ["/" + "f" * 40 + "/"]
 
 
 def test_reading_refuses_links_and_pipes_without_waiting(tmp_path: Path) -> None:

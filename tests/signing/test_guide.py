@@ -36,12 +36,14 @@ def test_a_reader_without_evalspec_can_check_everything(run: Path, signer: FileS
 def test_the_guide_shows_what_was_changed_added_and_re_signed(run: Path, signer: FileSigner) -> None:
     (run / "findings.json").write_text("{}")
     (run / "extra.txt").write_text("")
+    (run / "approved").mkdir()
     manifest = json.loads((run / "manifest.dsse.json").read_bytes())
     manifest["signatures"] = json.loads(dsse.sign(b"something else", signer).to_json())["signatures"]
     (run / "manifest.dsse.json").write_text(json.dumps(manifest))
     followed = follow(run)
     assert "findings.json: FAILED" in followed.stdout
     assert "< ./extra.txt" in followed.stdout
+    assert "< ./approved" in followed.stdout
     assert "Verified OK" not in followed.stdout
 
 

@@ -146,6 +146,15 @@ def test_a_signature_from_before_the_trust_began_is_not_trusted(signer: FileSign
     assert not judged(trust, signer, signed_at=NOW - timedelta(days=3)).trusted
 
 
+@pytest.mark.parametrize("by", ["entry", "fingerprint"])
+def test_a_signature_that_claims_a_time_to_come_is_not_trusted(signer: FileSigner, by: str) -> None:
+    trust = Trust(entries=(TrustedSigner.of(signer.certificate),)) if by == "entry" else Trust.in_fingerprint(signer.fingerprint)
+    judgement = judged(trust, signer, signed_at=NOW + timedelta(days=40))
+    assert not judgement.trusted
+    assert "the signature claims a time that is still to come" in judgement.reasons[0]
+    assert judged(trust, signer, signed_at=NOW + timedelta(hours=14)).trusted  # a clock that was set to another time zone
+
+
 def test_an_expired_certificate_is_not_trusted_by_its_fingerprint_either(signer: FileSigner) -> None:
     judgement = judged(Trust.in_fingerprint(signer.fingerprint), signer, now=NOW + timedelta(days=6 * 365))
     assert not judgement.trusted

@@ -94,10 +94,23 @@ def test_without_answer_distributions_there_is_no_partition_by_them(results: dic
 
 def test_the_first_page_says_what_each_accuracy_hides(page: str) -> None:
     found = page[page.index("What was found") : page.index("Main limits")]
-    assert "one-fails : lowest of 8 subjects: music, 35 % on 100 questions (interval 26 to 49 % )" in found
-    assert "gap 50.0 points; harmony 0.94 , from sizes alone 1.00 ." in found
-    assert found.count("from sizes alone") == 2
+    assert "one-fails 78.7 % 76.0 to 81.2 music 35 % of 100 ; 26 to 49 50 0.94 1.00" in found
+    assert "even 75.0 % 71.9 to 77.9 astronomy 75 % of 480 ; 58 to 80 0 0.70 0.70" in found
+    assert [found.count(f" {model} ") >= 2 for model in ("even", "split", "one-fails", "spread", "large-only")] == [True] * 5
     assert "worst group runs" not in found
+
+
+def test_the_table_of_accuracies_says_it_in_every_row(page: str) -> None:
+    found = page[page.index("Accuracy on balanced; in order of the estimate") :]
+    assert "music, 35 % gap 50 points; harmony 0.94 , from sizes alone 1.00" in found
+    assert "astronomy, 75.0 % gap 0.0 points; harmony 1.00 , from sizes alone 1.00" in found
+
+
+def test_a_harmony_of_1_over_unequal_subjects_is_not_called_conclusive(page: str) -> None:
+    assert "conclusive" not in page.replace("inconclusive", "").replace("Inconclusive", "")
+    found = page[page.index("Harmony on balanced Model") :]
+    assert re.search(r"split 1\.00 [^a-z]+to [^a-z]+the accuracies of the subjects differ", found)
+    assert re.search(r"even 1\.00 [^a-z]+to [^a-z]+no difference between the subjects was found", found)
 
 
 def test_the_report_says_that_responses_are_synthetic_and_draws_the_plane(folder: Path) -> None:

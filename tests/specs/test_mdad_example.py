@@ -48,7 +48,7 @@ def test_the_report_says_that_responses_are_synthetic_and_draws_the_curve(folder
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert "The responses are synthetic." in text
     assert "synthetic: uniform" in text
-    assert "80% agreement" in text
+    assert "80 % agreement" in text
 
 
 def test_the_numbers_follow_again_from_the_responses(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +58,7 @@ def test_the_numbers_follow_again_from_the_responses(folder: Path, capsys: pytes
 
 def test_plan_says_what_the_sample_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(SPECS / "mdad.yaml"), "--cache", str(tmp_path)]) == 0
-    assert "Smallest gap ranked the right way round in 80% of samples" in capsys.readouterr().out
+    assert "Smallest gap ranked the right way round in 80 % of samples" in capsys.readouterr().out
 
 
 @pytest.mark.slow

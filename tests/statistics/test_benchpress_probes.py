@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evalspec.statistics.benchpress import PUBLISHED_SEEDS, Method
+from evalspec.statistics.benchpress_intervals import points
 from evalspec.statistics.benchpress_probes import Budget, Objective, Trials, cross_validated, search
 from evalspec.statistics.benchpress_rows import predict_row
 
@@ -91,6 +92,27 @@ def test_a_step_is_the_candidate_whose_error_is_smallest_over_all_hidden_cells()
 def test_revealed_scores_make_an_error_look_smaller() -> None:
     for step in search(small(), range(9), 4, Objective()):
         assert step.revealed < step.hidden
+
+
+def test_the_unit_of_a_benchmark_moves_no_choice_by_errors_in_points() -> None:
+    """A rating may be counted in thousandths: in points it weighs the same, in the published error, which mixes units, it does not."""
+    unbounded = int(np.flatnonzero(np.isnan(TOPS))[0])
+    scores = made_up()
+    wider = scores.copy()
+    wider[:, unbounded] *= 0.001
+    paths = []
+    for table in (scores, wider):
+        method = Method((42, 43), TOPS)
+        point = points(TOPS, np.nanstd(table, axis=0))
+        paths.append(search(Trials(table, method, point=point), range(unbounded), 2, Objective()))
+    assert [step.benchmark for step in paths[0]] == [step.benchmark for step in paths[1]]
+    assert [step.hidden for step in paths[0]] == pytest.approx([step.hidden for step in paths[1]])
+    assert all(far.mixed != near.mixed and far.revealed != near.revealed for near, far in zip(*paths, strict=True))
+
+
+def test_without_a_point_errors_are_in_the_units_of_the_benchmarks() -> None:
+    for step in search(small(), range(9), 2, Objective()):
+        assert step.hidden == step.mixed
 
 
 def test_relative_errors_are_of_the_score_itself() -> None:

@@ -13,7 +13,7 @@ from evalspec.statistics.mcnemar import mcnemar_asymptotic, mcnemar_continuity, 
 from evalspec.statistics.means import t_test
 from evalspec.statistics.one_sided import above, mean_above
 from evalspec.statistics.p_values import SMALLEST_P, chi_square, normal_p, student_p
-from evalspec.statistics.paired_designs import design_difference, pool_difference
+from evalspec.statistics.paired_designs import design_difference
 from evalspec.statistics.unpaired import TwoSamples, fisher_exact, two_sample_z
 
 WON = PairedCounts(0, 5000, 0, 0)
@@ -30,7 +30,6 @@ OVERWHELMING: dict[str, Callable[[], float]] = {
     "t_test": lambda: t_test(SURE).p_value,
     "separate_means_test": lambda: separate_means_test(design_mean(SURE, Design()), design_mean(1.0 - SURE, Design())).p_value,
     "design_difference": lambda: design_difference(SURE, 1.0 - SURE, Design(), rng=np.random.default_rng(1)).p_value,
-    "pool_difference": lambda: pool_difference(WON, 0.5).p_value,
     "above": lambda: above(WON, 0.0).p_value,
     "mean_above": lambda: mean_above(SURE, Design(), 0.0).p_value,
     "two_sample_z": lambda: two_sample_z(TwoSamples(5000, 5000, 0, 5000)).p_value,

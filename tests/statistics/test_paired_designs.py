@@ -7,7 +7,7 @@ from scipy import stats
 from evalspec.statistics.clusters import clustered_interval
 from evalspec.statistics.designs import Design
 from evalspec.statistics.differences import PairedCounts, tango
-from evalspec.statistics.mcnemar import mcnemar_asymptotic
+from evalspec.statistics.mcnemar import mcnemar_exact
 from evalspec.statistics.odds_ratios import odds_ratio_exact, odds_ratio_limits
 from evalspec.statistics.p_values import SMALLEST_P
 from evalspec.statistics.paired_designs import design_difference, pool_difference
@@ -63,20 +63,26 @@ def test_a_p_value_is_never_zero() -> None:
     assert design_difference(scores, np.linspace(0.0, 0.01, 5000), Design(), rng=NEW(1)).p_value >= SMALLEST_P
 
 
-def test_an_almost_empty_share_of_a_pool_is_mcnemar_s_chi_square_and_tango_s_interval() -> None:
+def test_an_almost_empty_share_of_a_pool_has_tango_s_interval() -> None:
     counts = PairedCounts(1217, 219, 182, 382)
-    found, plain = pool_difference(counts, 1e-12), tango(counts)
-    assert found.p_value == pytest.approx(mcnemar_asymptotic(counts).p_value)
-    assert (found.interval.low, found.interval.high) == pytest.approx((plain.low, plain.high))
+    found, plain = pool_difference(counts, 10**7), tango(counts)
+    assert (found.interval.low, found.interval.high) == pytest.approx((plain.low, plain.high), abs=5e-6)
+    assert found.p_value == pytest.approx(mcnemar_exact(counts).p_value, rel=1e-3)  # 401 of a few million are nearly independent draws
+    assert found.caution is None
 
 
-def test_a_pool_of_twice_the_sample_is_tested_as_on_twice_the_questions() -> None:
+def test_the_interval_of_half_a_pool_is_that_of_twice_the_questions() -> None:
     half, double = PairedCounts(100, 30, 20, 50), PairedCounts(200, 60, 40, 100)
-    found, expected = pool_difference(half, 0.5), tango(double)
+    found, expected = pool_difference(half, 400), tango(double)
     assert (found.interval.low, found.interval.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
-    assert found.p_value == pytest.approx(mcnemar_asymptotic(double).p_value)
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        pool_difference(half, 1.0)
+    for pool in (199, 200):
+        with pytest.raises(ValueError, match="neither nothing nor all"):
+            pool_difference(half, pool)
+
+
+def test_few_discordant_questions_of_a_pool_are_cautioned_about() -> None:
+    assert "3 discordant questions" in str(pool_difference(PairedCounts(50, 3, 0, 47), 200).caution)
+    assert "drawn within subjects" in str(pool_difference(PairedCounts(50, 30, 9, 47), 200, drawn_within=True).caution)
 
 
 def test_odds_ratio_limits_are_those_of_single_pairs() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -359,8 +360,8 @@ REFUSED = {
 """Cases that evalspec answers with an error, and what it says: peers differ about them, or no number exists."""
 
 CORRECTED = {"power_exact_200": (0.29835269876103914, 1e-12)}
-"""Where the file's own value is off: R leaves out unlikely numbers of discordant questions there (1.7e-7). The value here is the
-sum over all of them in whole-number arithmetic, which test_paired_power.py repeats."""
+"""Where the file's own value is off, by 1.7e-7 here: its source, R's exact2x2, is short of the power, as a sum is that leaves out a chance of
+about that size. The value here is the sum over every outcome in fractions, without any rounding, which a test below does again."""
 
 
 def assert_close(expected: Any, got: Any, tolerance: Any) -> None:
@@ -396,6 +397,47 @@ def test_a_reference_case_gives_its_known_answer(case: dict[str, Any]) -> None:
     else:
         expected, tolerance = CORRECTED.get(case["id"], (expected, case["tolerance"]))
         assert_close(expected, method(given), tolerance)
+
+
+def test_the_corrected_power_is_the_sum_over_every_outcome_in_fractions() -> None:
+    (case,) = (case for case in CASES if case["id"] == "power_exact_200")
+    given = case["inputs"]
+    first, second = Fraction(given["p10"]), Fraction(given["p01"])  # 1/8 and, as a double, 0.075
+    exact = float(power_in_fractions(given["n"], first, second, Fraction(1, 20)))
+    assert exact == pytest.approx(CORRECTED["power_exact_200"][0], rel=0.0, abs=1e-15)
+    assert 1.6e-7 < exact - case["expected"] < 1.8e-7
+
+
+def power_in_fractions(questions: int, first: Fraction, second: Fraction, alpha: Fraction) -> Fraction:
+    """Chance that the exact McNemar test rejects, summed over discordant counts and their splits."""
+    power = Fraction(0)
+    for discordant in range(1, questions + 1):
+        agreed = math.comb(questions, discordant) * (1 - first - second) ** (questions - discordant)
+        tail = 0
+        for fewer in range(discordant // 2 + 1):
+            tail += math.comb(discordant, fewer)
+            if Fraction(2 * tail, 2**discordant) > alpha:
+                break
+            more = discordant - fewer
+            power += agreed * math.comb(discordant, fewer) * (first**fewer * second**more + first**more * second**fewer)
+    return power
+
+
+def test_every_case_of_the_reference_file_is_claimed_once_and_no_claim_is_about_nothing() -> None:
+    ids = [case["id"] for case in CASES]
+    assert len(set(ids)) == len(ids)
+    tested = {case["id"] for case in CASES if case["method"] in METHODS}
+    untested = {case["id"] for case in CASES if case["method"] in NOT_BUILT}
+    assert (len(tested), untested) == (203, set())
+    assert tested >= set(REFUSED) | set(CORRECTED)
+    assert set(METHODS) == {case["method"] for case in CASES}
+
+
+def test_the_reference_file_is_the_one_that_was_handed_over(root: Path) -> None:
+    given = root.parent / "shared" / "reference" / "statistics.json"
+    if not given.is_file():
+        pytest.skip("the reference file of the specification does not lie beside the repository")
+    assert json.loads(given.read_text(encoding="utf-8")) == REFERENCE
 
 
 def test_every_method_of_the_reference_file_is_built_or_named_as_missing() -> None:

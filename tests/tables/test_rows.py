@@ -82,7 +82,7 @@ def test_very_many_columns_or_rows_are_refused() -> None:
 
 def test_reading_stops_after_very_many_faults() -> None:
     with pytest.raises(InputError) as caught:
-        read_jsonl(b"{\n" * (MOST + 100))
+        read_jsonl(b"{,\n" * (MOST + 100))
     assert caught.value.diagnostics[-1].message == f"and {MOST - 50:,} more; what follows was not read"
 
 
@@ -90,3 +90,15 @@ def test_the_disclosure_of_a_shared_table_is_the_strictest() -> None:
     assert strictest(("full", "ids")) == "ids"
     assert strictest(("ids", "none", "full")) == "none"
     assert strictest(()) == "none"
+
+
+@pytest.mark.parametrize("content", [b'[{"id": "q1"}]\n', b'\n[\n {"id": "q1"},\n {"id": "q2"}\n]\n', b'{\n  "id": "q1"\n}\n', b"[" * 10_000])
+def test_one_json_document_over_many_lines_is_one_fault_and_not_one_for_every_line(content: bytes) -> None:
+    line = 2 if content.startswith(b"\n") else 1
+    told = f"t.jsonl:{line}:1: the file is one JSON list or object over many lines; nothing of it was read"
+    assert read_jsonl(content) == ([], [told])
+
+
+def test_a_list_below_an_object_is_a_fault_of_its_own_line() -> None:
+    rows, faults = read_jsonl(b'{"id": "q1"}\n[1]\n{"id": "q3"}\n')
+    assert ([line for line, _ in rows], faults) == ([1, 3], ["t.jsonl:2:1: a row is a JSON object; this line is another value"])

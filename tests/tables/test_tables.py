@@ -19,8 +19,9 @@ from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
 from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses
 from evalspec.artifacts.samples import SampleAll
 from evalspec.artifacts.study import LetterScoring
+from evalspec.tables.disclosure import withheld
 from evalspec.tables.questions import questions_from_parquet, questions_to_parquet
-from evalspec.tables.responses import responses_from_parquet, responses_to_parquet, withheld
+from evalspec.tables.responses import responses_from_parquet, responses_to_parquet
 
 MODELS = ("first", "second")
 DISCLOSURES = {"open": "full", "listed": "ids", "hidden": "none"}
