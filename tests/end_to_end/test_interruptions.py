@@ -59,6 +59,15 @@ def wait_until(goal: int, cache: Path, batches: Batches, running: subprocess.Pop
         time.sleep(0.01)
 
 
+def wait_for_folder(folder: Path, running: subprocess.Popen[str]) -> None:
+    """Return once a run has made its folder: it is past its start, and hears Ctrl-C."""
+    limit = time.monotonic() + PATIENCE
+    while not folder.exists():
+        assert running.poll() is None, running.communicate()[1]
+        assert time.monotonic() < limit, "the run did not begin"
+        time.sleep(0.01)
+
+
 def workers_of(place: Path) -> list[int]:
     """Return the scoring workers that write into a journal of this place."""
     found = []
@@ -87,7 +96,9 @@ def test_killed_and_interrupted_runs_go_on_to_the_same_bytes_and_nothing_is_scor
         assert not list((place / "reports" / "study").iterdir())
 
     # Two runs at once, of which one is stopped as by Ctrl-C; the other finishes.
-    stopped, other = start(place, make, "--out", "reports/stopped"), start(place, make)
+    stopped = start(place, make, "--out", "reports/stopped")
+    wait_for_folder(place / "reports" / "stopped", stopped)
+    other = start(place, make)
     wait_until(stop, cache, batches, stopped)
     stopped.send_signal(signal.SIGINT)
     _, said = stopped.communicate(timeout=PATIENCE)
