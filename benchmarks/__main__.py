@@ -1,7 +1,8 @@
-"""Which benchmarks are there?  `python -m benchmarks` runs all of them, one after the other."""
+"""Which benchmarks are there?  `python -m benchmarks` runs all that need nothing but this repository and its real responses, or those named."""
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 
@@ -25,9 +26,21 @@ NAMES = (
 )
 
 
+BY_NAME = ("scoring_letter", "scoring_option", "scoring_prefix")
+"""Those that need a public model and lm-evaluation-harness."""
+
+
 def main() -> int:
-    """Run every benchmark; return how many failed."""
-    return sum(subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode != 0 for name in NAMES)
+    """Run the benchmarks one after the other; return how many failed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, and print one line of JSON for each benchmark.")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", default=NAMES, help=f"one of {', '.join(NAMES + BY_NAME)}; default: all but the last three"
+    )
+    names: tuple[str, ...] = parser.parse_args().names
+    for name in names:
+        if name not in NAMES + BY_NAME:
+            parser.error(f"there is no benchmark '{name}'; there are {', '.join(NAMES + BY_NAME)}")
+    return sum(subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode != 0 for name in names)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,9 @@ def _on_one_model(comparison: Comparison, folder: Path) -> dict[str, Any]:
     median = {name: statistics.median(values) for name, values in times.items()}
     furthest = float(np.max(np.abs(our_values - their_values)))
     differ = int(np.sum(our_values.argmax(axis=1) != their_values.argmax(axis=1)))
-    floor = _gemm_floor(scorer, encode_work(work, scorer.vocabulary).questions)
+    questions = encode_work(work, scorer.vocabulary).questions
+    floor = _gemm_floor(scorer, questions)
+    our_error, their_error = _errors(scorer.model, questions, (our_values, their_values), comparison.tolerance)
     return {
         "ours_s": round(median["ours"], 2),
         "peer_s": round(median["peer"], 2),
@@ -94,11 +96,12 @@ def _on_one_model(comparison: Comparison, folder: Path) -> dict[str, Any]:
         "of_limit": round(floor / median["ours"], 2),
         "limit": "the body's matrix products on the real tokens, at the rate measured now",
         "largest_logprob_difference": furthest,
+        "float64_decides": {"answers": int(np.sum(np.abs(our_values - their_values) > comparison.tolerance)), "ours": our_error, "peer": their_error},
         "choices_that_differ": differ,
         "peak_mib": our_mib,
         "peak_after_loading_mib": loaded_mib,
         "peer_peak_mib": peak_mib(),
-        "agree": furthest <= comparison.tolerance and differ == 0,
+        "agree": our_error <= comparison.tolerance and differ == 0,
     }
 
 
@@ -166,6 +169,27 @@ def _theirs(model: Any, folder: Path, work: BenchmarkWork) -> Callable[[], NDArr
         return np.array([value for value, _ in values]).reshape(len(work.questions), -1)
 
     return score
+
+
+def _errors(
+    model: Any, questions: Sequence[EncodedQuestion], values: tuple[NDArray[np.float64], NDArray[np.float64]], tolerance: float
+) -> tuple[float, float]:
+    """Return the largest distances of both from the model in float64, in nats, on answers where they are further apart than `tolerance`."""
+    import torch
+
+    apart = np.argwhere(np.abs(values[0] - values[1]) > tolerance)
+    if not len(apart):
+        return 0.0, 0.0
+    model.double()
+    distances = []
+    for number, place in apart:
+        answer = questions[number].answers[place]
+        with torch.inference_mode():
+            logits = torch.log_softmax(model(input_ids=torch.tensor([questions[number].rows[answer.row]])).logits[0].double(), dim=-1)
+        exact = sum(float(logits[answer.start + step, token]) for step, token in enumerate(answer.ids))
+        distances.append([abs(of[number, place] - exact) for of in values])
+    ours, theirs = np.max(distances, axis=0).tolist()
+    return ours, theirs
 
 
 def _gemm_floor(scorer: Any, questions: Sequence[EncodedQuestion]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -77,9 +78,11 @@ def memory_ran_out(error: BaseException) -> bool:
 
 
 def free_memory() -> None:
-    """Give back what torch keeps of the memory of accelerators for later."""
+    """Give back what is kept for later: by torch of the memory of accelerators, by the C library, where it is GNU's, of this machine's."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def forget_peak(device: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -47,3 +48,24 @@ def test_a_model_that_needs_one_thread_leaves_all_of_them_to_the_next_one() -> N
     script = f"from evalspec.scoring.arithmetic import settle_arithmetic, threads_in_use; {asked}"
     done = subprocess.run([sys.executable, "-c", script], env=os.environ | {"OMP_NUM_THREADS": "2"}, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "2"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="needs the C library of GNU")
+def test_memory_that_is_free_is_given_back_to_the_system() -> None:
+    program = """
+import torch
+from pathlib import Path
+from evalspec.scoring.arithmetic import free_memory
+def held(): return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS:"))
+begun = held()
+many = [torch.zeros(4000) for _ in range(6000)]
+last = torch.zeros(4000)
+del many
+kept = held()
+free_memory()
+print(kept - begun, held() - begun)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    kept, after = map(int, done.stdout.split())
+    assert kept > 50_000, "the C library gave it back on its own: this proves nothing"
+    assert after < 0.2 * kept
