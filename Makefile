@@ -35,6 +35,8 @@ golden: $(DEV_STAMP)
 	git --no-pager diff --stat
 
 bench: $(DEV_STAMP)
+	$(PIP) -e '.[bench]'
+	$(BIN)/python specs/public/fetch_models.py
 	$(BIN)/python -m benchmarks
 
 $(RUN_STAMP): pyproject.toml constraints.txt Makefile
