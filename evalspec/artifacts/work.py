@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -71,16 +72,16 @@ class BenchmarkWork(Artifact):
         return self.scoring.distribution if self.scoring.method == "option" else None
 
 
-class Order(Artifact):
+class Order(Artifact, ABC):
     """One model and all that it is asked, cut into shards by the batch rule."""
 
     model: Identifier
     batch_rule: BatchRule
     works: tuple[BenchmarkWork, ...]
 
+    @abstractmethod
     def key(self, work: BenchmarkWork, questions: tuple[AskedQuestion, ...], *, one_by_one: bool = False) -> Artifact:
         """Return what decides the results of `questions`; its digest is the id of the job in the journal."""
-        raise NotImplementedError
 
     def shards(self, work: BenchmarkWork) -> tuple[tuple[AskedQuestion, ...], ...]:
         """Return the questions cut into shards, in order, by the batch rule; repeats stay apart, so that further ones change no earlier ones."""
