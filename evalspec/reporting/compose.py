@@ -20,6 +20,7 @@ from evalspec.artifacts.report import Figure
 from evalspec.artifacts.study import AnalysisRequest
 from evalspec.artifacts.tolerance import FLOAT32, LEAST, MOST
 from evalspec.protocols import AnyAnalysis
+from evalspec.reporting.baselines import frequent_keys
 from evalspec.reporting.by_group import Beside
 from evalspec.reporting.checklist import BASIS, checklist
 from evalspec.reporting.documents import place_all
@@ -114,6 +115,7 @@ def compose(dossier: Dossier) -> Composition:
         checklist=checklist(dossier),
         checklist_basis=BASIS,
         choices=_choice_counts(dossier),
+        frequent_keys=frequent_keys(dossier),
         limitations=limitations(dossier),
         main_limitations=main_limitations(dossier),
         allowed={"wide": f"{FLOAT32:g}", "least": f"{LEAST:g}", "most": f"{MOST:g}"},

@@ -59,9 +59,9 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class CurveScales:
-    """What the two axes of every panel say; `references` are labels of horizontal lines by their value, `marks` single points."""
+    """What the axes of every panel say, and `words` in place of the drawing; `references` label horizontal lines by value, `marks` are points."""
 
-    caption: str
+    words: str
     values: str
     percent: bool
     span: tuple[float, ...]
@@ -86,7 +86,7 @@ def draw_curves(curves: Sequence[Curve], scales: CurveScales, *, narrow: bool) -
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {drawing.width} {coordinate(height)}" width="{drawing.width}" '
         f'height="{coordinate(height)}" role="img" font-family="\'Source Sans 3\', system-ui, sans-serif">'
     )
-    title = f"<title>{escape(neutralise(scales.caption))}</title>"  # first child: WeasyPrint takes the alternative text from there
+    title = f"<title>{escape(neutralise(scales.words))}</title>"  # first child: WeasyPrint takes the alternative text from there
     return "\n".join([head, title, *parts, "</svg>"])
 
 

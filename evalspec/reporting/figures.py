@@ -11,6 +11,7 @@ from evalspec.artifacts.report import Figure
 from evalspec.protocols import Point
 from evalspec.reporting.characters import neutralise
 from evalspec.reporting.chart_content import GROUP_GAP, GROUP_HEIGHT, Content, Reference, Row, by_page
+from evalspec.reporting.chart_words import in_words
 from evalspec.reporting.curves import Curve, CurveScales, Mark, draw_curves
 from evalspec.reporting.scales import nice_ticks, tick_label
 from evalspec.reporting.svg import (
@@ -115,7 +116,7 @@ class Chart:
         if content.rows:
             raise ValueError("a chart shows rows or curves, not both")
         scales = CurveScales(
-            caption=content.caption,
+            words=in_words(content),
             values=content.label,
             percent=content.percent,
             span=content.span,
@@ -162,7 +163,7 @@ class _Drawing:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self._width} {coordinate(height)}" width="{self._width}" '
             f'height="{coordinate(height)}" role="img" font-family="\'Source Sans 3\', system-ui, sans-serif">'
         )
-        title = f"<title>{escape(neutralise(self._content.caption))}</title>"  # first child: WeasyPrint takes the alternative text from there
+        title = f"<title>{escape(neutralise(in_words(self._content)))}</title>"  # first child: WeasyPrint takes the alternative text from there
         return "\n".join([head, title, *self._grid(top, bottom), *self._references(bottom), *rows, "</svg>"])
 
     def _choose_ticks(self) -> tuple[float, ...]:

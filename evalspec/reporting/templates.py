@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from collections.abc import Callable
-from functools import lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from importlib.resources import files
+from pathlib import Path
+from pickle import UnpicklingError
+from tempfile import NamedTemporaryFile
+from types import CodeType
 
-from jinja2 import BaseLoader, Environment, FileSystemLoader, StrictUndefined, Template, TemplateNotFound
+from jinja2 import BaseLoader, BytecodeCache, Environment, FileSystemLoader, StrictUndefined, Template, TemplateNotFound
+from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from evalspec.places import templates_folder
@@ -17,7 +24,7 @@ from evalspec.reporting.characters import finalize
 from evalspec.reporting.documents import Documents, length_of, place_all, pointer_key
 from evalspec.reporting.numbers import DEFAULT_DECIMALS, Style, decimals_from_interval, decimals_of, format_number
 
-__all__ = ["asset", "make_environment", "section_template", "templates_folder"]
+__all__ = ["CompiledTemplates", "asset", "make_environment", "section_template", "templates_folder"]
 
 
 METRIC_WORDS = {
@@ -40,11 +47,12 @@ def make_environment(documents: Documents, beside: Beside | None = None) -> Envi
         autoescape=True,  # always: select_autoescape() would leave `report.html.j2` unescaped
         undefined=StrictUndefined,
         loader=_TemplateLoader(),
+        bytecode_cache=_compiled(),
         finalize=finalize,
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
-        optimized=False,  # each template is rendered once: optimising it costs more than it saves
+        optimized=False,  # a template is rendered a few times: optimising it costs more than it saves
     )
     environment.globals["number"] = _number_printer(documents)
     environment.globals["length"] = _length_printer(documents)
@@ -88,6 +96,48 @@ class _TemplateLoader(BaseLoader):
         except (ImportError, OSError) as error:
             raise TemplateNotFound(template) from error
         return source, None, lambda: True
+
+
+class CompiledTemplates(BytecodeCache):
+    """What templates compile to, by name and digest of the source: code takes all that is of one report from its environment.
+
+    It is kept for the process, and where Python keeps its own for the next one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._codes: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill a bucket with what is kept; leave it empty where nothing fits."""
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+        if bucket.code is None:
+            with suppress(OSError, EOFError, UnpicklingError), self._file(bucket).open("rb") as stream:
+                bucket.load_bytecode(stream)
+            self._keep(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what a bucket holds."""
+        self._keep(bucket)
+        if sys.dont_write_bytecode:
+            return
+        with suppress(OSError):
+            self._folder.mkdir(exist_ok=True)
+            with NamedTemporaryFile(dir=self._folder, delete=False) as stream:
+                bucket.write_bytecode(stream)
+            Path(stream.name).replace(self._file(bucket))
+
+    def _keep(self, bucket: Bucket) -> None:
+        if bucket.code is not None:
+            self._codes[bucket.key, bucket.checksum] = bucket.code
+
+    def _file(self, bucket: Bucket) -> Path:
+        return self._folder / f"{bucket.key}.{sys.implementation.cache_tag}.j2c"
+
+
+@cache
+def _compiled() -> CompiledTemplates:
+    return CompiledTemplates(Path(__file__).with_name("__pycache__"))
 
 
 def _number_printer(documents: Documents) -> Callable[..., Markup]:

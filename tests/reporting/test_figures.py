@@ -36,7 +36,30 @@ def texts(svg: str) -> list[str]:
 def test_the_first_child_is_the_title_that_stands_for_the_drawing(width: Width) -> None:
     root = ET.fromstring(accuracy_chart().draw(width).svg)
     assert root[0].tag == f"{SVG}title"
-    assert root[0].text == "Accuracy of <each> model & its interval."
+    assert root[0].text == (
+        "Accuracy of <each> model & its interval. everyday, large: 80.0 %, from 75.0 % to 85.0 %; "
+        "everyday, a-name-that-is-far-too-long-for-the-room-that-any-label-could-have: 40.0 %, from 30.0 % to 50.0 %; triples, silent: undefined."
+    )
+
+
+def test_differences_are_said_in_points_and_of_many_rows_the_first() -> None:
+    chart = Chart()
+    chart.caption("Differences.")
+    chart.reference(0, "no difference")
+    for number in range(11):
+        chart.interval(f"pair {number}", -0.019, -0.05, 0.012)
+    title = ET.fromstring(chart.draw("wide").svg)[0].text or ""
+    assert title.startswith("Differences. pair 0: −1.9 points, from −5.0 points to +1.2 points; pair 1: ")
+    assert title.endswith("; pair 7: −1.9 points, from −5.0 points to +1.2 points; 3 more.")
+
+
+def test_of_a_curve_its_ends_are_said_and_of_a_cloud_how_many_points_it_has() -> None:
+    chart = Chart()
+    chart.caption("Stability.")
+    chart.curve("top stays top", [Point(30, 0.45), Point(200, 0.7), Point(2000, 0.96)])
+    chart.scatter("models", [Point(1, 0.1), Point(2, 0.2), Point(3, 0.3)])
+    title = ET.fromstring(chart.draw("wide").svg)[0].text
+    assert title == "Stability. top stays top: 45.0 % at 30, then 96.0 % at 2,000; models: 3 points."
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -119,7 +142,9 @@ def inside(svg: str) -> bool:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_curves_have_a_panel_per_group_and_say_which_line_is_which(width: Width) -> None:
     svg = stability_chart().draw(width).svg
-    assert ET.fromstring(svg)[0].text == "How often the first model stays first & the order holds."
+    assert (ET.fromstring(svg)[0].text or "").startswith(
+        "How often the first model stays first & the order holds. everyday, the first stays first: 40.0 % at 30, then "
+    )
     shown = texts(svg)
     assert shown.count("the first stays first") == 2
     assert {"everyday", "triples", "frequency", "questions in a draw", "as often as not", "30", "240"} <= set(shown)

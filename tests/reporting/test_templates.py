@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from jinja2 import Template, TemplateNotFound, UndefinedError
+from jinja2 import DictLoader, Environment, Template, TemplateNotFound, UndefinedError
 
 from evalspec.reporting.documents import Documents
-from evalspec.reporting.templates import make_environment, section_template
+from evalspec.reporting.templates import CompiledTemplates, make_environment, section_template
 
 DOCUMENTS = Documents(
     {
@@ -78,7 +78,53 @@ def test_a_plug_in_brings_its_own_template(tmp_path: Path, monkeypatch: pytest.M
     sys.modules.pop("outside_plugin", None)
 
 
+def test_a_template_that_changes_is_compiled_again_and_one_that_does_not_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "changing").mkdir()
+    (tmp_path / "changing" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        code = []
+        for text in ("one", "one", "two"):
+            (tmp_path / "changing" / "section.html.j2").write_text(text + '{{ number("/wide/value", "percent") }}')
+            template = section_template("changing:section.html.j2")
+            with pytest.raises(KeyError):  # the environment is this template's own, without the documents of another
+                template.render()
+            code.append(template.root_render_func.__code__)
+            shown = make_environment(DOCUMENTS).get_template("changing:section.html.j2").render()
+            assert shown.startswith(text + "<data value=")
+    finally:
+        sys.modules.pop("changing", None)
+    assert code[0] is code[1]
+    assert code[2] is not code[1]
+
+
 @pytest.mark.parametrize("name", ["nothing.html.j2", "json:../secret.j2", "no_such_module:x.j2", ":x.j2", "../pyproject.toml", "evalspec:.hidden"])
 def test_a_template_that_is_not_there_is_an_error(name: str) -> None:
     with pytest.raises(TemplateNotFound):
         section_template(name)
+
+
+def test_compiled_templates_are_kept_for_the_next_process_and_a_broken_one_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    loader = DictLoader({"one.j2": "one {{ name }}"})
+
+    def template() -> Template:
+        return Environment(loader=loader, bytecode_cache=CompiledTemplates(tmp_path / "kept"), autoescape=True).get_template("one.j2")
+
+    assert template().render(name="&") == "one &amp;"
+    (kept,) = (tmp_path / "kept").iterdir()
+    compiled = kept.stat()
+    assert template().render(name="&") == "one &amp;"
+    assert (kept.stat().st_ino, kept.stat().st_mtime_ns) == (compiled.st_ino, compiled.st_mtime_ns)
+    for content in (b"", kept.read_bytes()[:40], b"rubbish"):
+        kept.write_bytes(content)
+        assert template().render(name="&") == "one &amp;"
+    loader.mapping = {"one.j2": "two"}
+    assert template().render() == "two"
+
+
+def test_where_nothing_can_be_kept_templates_are_compiled_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    (tmp_path / "file").write_text("")
+    environment = Environment(loader=DictLoader({"one.j2": "one"}), bytecode_cache=CompiledTemplates(tmp_path / "file" / "kept"), autoescape=True)
+    assert environment.get_template("one.j2").render() == "one"
