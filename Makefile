@@ -22,7 +22,7 @@ demo-public: $(RUN_STAMP)
 	$(BIN)/evalspec verify reports/$(basename $(notdir $(PUBLIC_STUDY))) --trust reports/$(basename $(notdir $(PUBLIC_STUDY))).trust.yaml --recompute
 
 test: $(DEV_STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 check: $(DEV_STAMP)
 	$(BIN)/ruff format --check .

@@ -11,11 +11,16 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import hypergeom
 
 from benchmarks.measuring import conclude
+from evalspec.statistics.accuracies import accuracy
+from evalspec.statistics.designs import Design
+from evalspec.statistics.finite_pools import pool_clopper_pearson
 from evalspec.statistics.floors import Floor
 from evalspec.statistics.one_sided import LimitTest, Method, passing
 from evalspec.statistics.one_sided_power import limit_power
@@ -26,7 +31,7 @@ SIZES = (50, 100, 200, 500, 1000, 2000)
 FLOORS = (0.25, 0.5, 0.7, 0.9, 0.97)
 MARGINS = (0.01, 0.02, 0.05)
 DISCORDANCES = (0.06, 0.1, 0.2, 0.3)
-PROVEN = ("clopper_pearson", "e_value", "e_value, looks")
+PROVEN = ("clopper_pearson", "clopper_pearson, part of a pool", "e_value", "e_value, looks")
 """What is proven to keep alpha; the others are measured."""
 
 SLACK = 4.0
@@ -55,6 +60,7 @@ def main() -> None:
     options.add_argument("--rows", action="store_true", help="print each setting")
     chosen = options.parse_args()
     rates = [*floors(), *margins("score"), *margins("e_value"), *margins("exact"), *any_of(chosen.draws), *looks(chosen.draws)]
+    rates += [*pools(), *strata(chosen.draws // 20), *clusters(chosen.draws // 20)]
     for rate in rates if chosen.rows else ():
         print(json.dumps(asdict(rate)))
     kinds = dict.fromkeys(rate.gate for rate in rates)
@@ -78,6 +84,46 @@ def margins(method: Method) -> Iterator[Rate]:
             for discordance in DISCORDANCES:
                 rate = limit_power(n, discordance, -margin, LimitTest(-margin, ALPHA, method))
                 yield Rate(method, f"n={n} margin={margin} discordance={discordance}", rate)
+
+
+def pools() -> Iterator[Rate]:
+    """Yield the chance of clearing a floor that is the share right in a pool, by the exact bound for a random part of it."""
+    for pool, asked in ((100, 50), (400, 200), (400, 350), (2000, 200)):
+        for floor in FLOORS:
+            right = math.ceil(pool * floor)
+            counts = np.arange(asked + 1)
+            chances = hypergeom.pmf(counts, pool, right, asked)
+            passed = [pool_clopper_pearson(int(k), questions=asked, pool=pool).low > right / pool + 1e-12 for k in counts]
+            yield Rate("clopper_pearson, part of a pool", f"{asked} of {pool} floor={floor}", float(chances @ passed))
+
+
+def strata(draws: int) -> Iterator[Rate]:
+    """Yield the chance of clearing the mean over strata, by Clopper and Pearson's bound on the effective number of questions."""
+    rng = np.random.default_rng(20261201)
+    for count, size in ((5, 20), (20, 5), (57, 2), (57, 20)):
+        for mean, reach in ((0.7, 0.2), (0.9, 0.08), (0.97, 0.02)):
+            labels, shares = np.repeat(np.arange(count).astype(str), size), mean + np.linspace(-reach, reach, count)
+            scores = (rng.random((draws, labels.size)) < np.repeat(shares, size)).astype(np.float64)
+            rate = _cleared(scores, Design(strata=labels), mean)
+            yield Rate("clopper_pearson, strata", f"{count} strata of {size}, mean {mean}", rate, math.sqrt(rate * (1 - rate) / draws))
+
+
+def clusters(draws: int) -> Iterator[Rate]:
+    """Yield the chance of clearing the mean of beta-binomial clusters by the same bound: of 10 questions each, and of geometric sizes."""
+    rng = np.random.default_rng(20261202)
+    for count, (mean, icc) in product((10, 30, 57), ((0.7, 0.1), (0.7, 0.3), (0.9, 0.1), (0.9, 0.3))):
+        for kind, sizes in (("equal", np.full(count, 10)), ("unequal", rng.geometric(0.1, count))):
+            labels, scale = np.repeat(np.arange(count).astype(str), sizes), 1.0 / icc - 1.0
+            shares = np.repeat(rng.beta(mean * scale, (1.0 - mean) * scale, (draws, count)), sizes, axis=1)
+            rate = _cleared((rng.random(shares.shape) < shares).astype(np.float64), Design(clusters=labels), mean)
+            setting = f"{count} clusters, mean {mean}, ICC {icc}"
+            yield Rate(f"clopper_pearson, {kind} clusters", setting, rate, math.sqrt(rate * (1 - rate) / draws))
+
+
+def _cleared(scores: NDArray[np.float64], design: Design, truth: float) -> float:
+    """Return the share of samples, (draws, questions), whose lower bound lies above the truth."""
+    found = (accuracy(sample, design, method="clopper_pearson", level=1.0 - 2.0 * ALPHA).interval for sample in scores)
+    return float(np.mean([interval is not None and interval.low > truth for interval in found]))
 
 
 def any_of(draws: int) -> Iterator[Rate]:

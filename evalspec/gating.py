@@ -40,6 +40,7 @@ UNDEFINED = "the estimate is undefined"
 MEANS = ("t", "stratified_t", "cr2_t", "cluster_means_t")
 """Intervals of mean scores, on which forecasts for right and wrong answers have no bearing."""
 FRACTIONAL = "the plan took answers as right or wrong, and these scores are fractional or averages over repeats"
+NO_BOUND = "the value has no bound to hold against the limit, so nothing says how sure it is"
 PREDICTED = "the value is predicted and not measured, and a prediction decides nothing"
 RIGHT_SIDE = "the whole interval is on the required side of the limit"
 WRONG_SIDE = "the whole interval is on the other side of the limit"
@@ -254,7 +255,7 @@ def _decide(estimate: Estimate, check: Check) -> tuple[Outcome, str]:
         return _decide_by_test(estimate, limit)
     worst, best = (estimate.low, estimate.high) if limit.lower else (estimate.high, estimate.low)
     if worst is None:
-        return "inconclusive", UNDEFINED
+        return "inconclusive", NO_BOUND
     if limit.clears(worst):
         return "passed", RIGHT_SIDE
     return ("inconclusive", STRADDLES) if best is None or limit.clears(best) else ("failed", WRONG_SIDE)

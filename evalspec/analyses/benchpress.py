@@ -76,7 +76,7 @@ def plot_hidden(result: BenchpressResult, axes: Axes) -> None:
 
 def plot_probes(result: BenchpressResult, axes: Axes) -> None:
     """Draw what each further probe leaves to be wrong about."""
-    if result.probes is None:
+    if result.probes is None or not result.probes.rows:
         return
     relative = result.probes.objective == "medape"
     axes.caption("Error that is left after each further probe: of hidden scores, of models that the choice was made without, and as published.")

@@ -23,7 +23,7 @@ from evalspec.analyses.benchpress_results import (
     StartsRow,
 )
 from evalspec.analyses.benchpress_table import Matrix
-from evalspec.statistics.benchpress import AUDIT_SEEDS, PUBLISHED_SEEDS, Method, Standard, between_starts
+from evalspec.statistics.benchpress import AUDIT_SEEDS, PUBLISHED_SEEDS, Method, Standard, between_starts, spreads
 from evalspec.statistics.benchpress_blocks import complete_block, directions
 from evalspec.statistics.benchpress_folds import HeldOut, hold_out, holdout_folds, small_folds, strengths, summarise
 from evalspec.statistics.benchpress_intervals import HeldIntervals, coverage, factors, held_intervals, points, rank_correlation
@@ -79,7 +79,7 @@ def ground_of(matrix: Matrix, options: BenchpressOptions, rng: np.random.Generat
         matrix=matrix,
         method=method,
         tops=tops,
-        point=points(tops, np.nanstd(matrix.scores, axis=0)),
+        point=points(tops, spreads(matrix.scores)),
         held=held,
         intervals=held_intervals(held, tops, options.level),
         tried=tried,
@@ -114,8 +114,8 @@ def error_rows(ground: Ground) -> Iterator[ErrorRow]:
         ("published", everything, np.ones(len(point))),
     ):
         for predictor, values in predicted.items():
-            if chosen.any():
-                error = np.abs(values - held.actual)[chosen] / unit[chosen]
+            error = np.abs(values - held.actual)[chosen] / unit[chosen]
+            if not np.isnan(error).all():
                 yield ErrorRow.model_validate(
                     {"predictor": predictor, "scope": scope, **asdict(summarise(error, held.actual[chosen], unit=unit[chosen]))}
                 )
@@ -153,11 +153,11 @@ def _coverage_row(ground: Ground, hidden: Literal["third", "twentieth"], held: H
 
 
 def starts_row(ground: Ground) -> StartsRow:
-    """Return how far the predictions of empty cells move with other starts."""
+    """Return how far the predictions of empty cells move with other starts; nothing where no cell is empty or none is predicted."""
     apart = between_starts(ground.scores, ground.method, BLOCKS_OF_STARTS) / ground.point
     empty = apart[np.isnan(ground.scores) & ~np.isnan(apart)]
     if not empty.size:
-        return StartsRow(blocks=BLOCKS_OF_STARTS, median=0.0, ninth_decile=0.0, largest=0.0)
+        return StartsRow(blocks=BLOCKS_OF_STARTS)
     return StartsRow(blocks=BLOCKS_OF_STARTS, median=float(np.median(empty)), ninth_decile=float(np.quantile(empty, 0.9)), largest=float(empty.max()))
 
 

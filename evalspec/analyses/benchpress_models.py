@@ -32,7 +32,7 @@ MISSED = 0.1
 WIDEST_SPAN = 24.0
 """Points between the ninth and the first decile of the starts beyond which nothing is predicted."""
 
-TOO_FEW_KNOWN = "fewer than 3 of the model's scores are known, from which a benchmark's median tells more"
+TOO_FEW_KNOWN = "fewer than 3 of the model's scores are known, from which errors are large"
 TOO_FEW_MODELS = "fewer than 3 other models have a score there"
 UNSTABLE = "where the fit begins moves the prediction by more than 24 points"
 TOO_WIDE = "the interval is wider than the study allows"

@@ -86,12 +86,15 @@ class CoverageRow(Artifact):
 
 
 class StartsRow(Artifact):
-    """How far predictions of empty cells move with other starts: the spread over blocks of starts, in points."""
+    """How far predictions of empty cells move with other starts: the spread over blocks of starts, in points.
+
+    None where no empty cell is predicted.
+    """
 
     blocks: int
-    median: float
-    ninth_decile: float
-    largest: float
+    median: float | None = None
+    ninth_decile: float | None = None
+    largest: float | None = None
 
 
 class BenchmarkRow(Artifact):

@@ -101,10 +101,11 @@ def examine(options: BenchpressOptions, tables: Mapping[str, bytes]) -> Iterator
     matrix = read_matrix(options, tables, faults)
     if matrix is not None:
         start = Location(options.matrix.path, 1)
-        if options.mode == "audit":
-            for flaw in flaws(matrix.scores, matrix.tops):
-                if flaw.kind in ERRORS:
-                    faults.add(start, _told(flaw, matrix), hint=HINTS[flaw.kind])
+        tops = matrix.tops if options.mode == "audit" else published_tops(matrix.scores)
+        for flaw in flaws(matrix.scores, tops):
+            # The published method takes scores as they are, but no error can be told on a scale without an end or a spread.
+            if flaw.kind in ERRORS and (options.mode == "audit" or np.isnan(tops[flaw.benchmark])):
+                faults.add(start, _told(flaw, matrix), hint=HINTS[flaw.kind])
         _check_options(options, matrix, faults)
     yield from faults.found
 
@@ -227,6 +228,8 @@ def _check_options(options: BenchpressOptions, matrix: Matrix, faults: Faults) -
         if probes.budget is not None and all(matrix.declared[place].cost is None for place in among):
             hint = "add a column cost to the table that declares the columns"
             faults.add(Location(table.path, 1), "a budget is set, and no column that may be chosen has a cost", hint=hint)
+        elif probes.budget is not None:
+            _check_budget(probes.budget, among, matrix, faults, table)
     for entry in options.measured:
         if entry.column in known and matrix.declared[matrix.place(entry.column)].scale == "unbounded":
             message = f"'{entry.column}' has no highest score, and a benchmark of a study measures shares"
@@ -236,6 +239,12 @@ def _check_options(options: BenchpressOptions, matrix: Matrix, faults: Faults) -
         for name, score in model.known.items():
             if name in known:
                 _check_known(model.model, name, score, matrix, faults, table)
+
+
+def _check_budget(budget: float, among: list[int], matrix: Matrix, faults: Faults, table: OutsideTable) -> None:
+    cheapest = min(cost for place in among if (cost := matrix.declared[place].cost) is not None)
+    if cheapest > budget:
+        faults.add(Location(table.path, 1), f"the budget of {budget:g} buys no candidate", hint=f"the cheapest costs {cheapest:g}")
 
 
 def _check_known(model: str, name: str, score: JsonValue, matrix: Matrix, faults: Faults, table: OutsideTable) -> None:
@@ -254,6 +263,8 @@ def _told(flaw: Flaw, matrix: Matrix) -> str:
         return f"'{name}' is declared as {declared.scale}, and {flaw.count} of its scores lie outside, such as {flaw.number:g}"
     if flaw.kind == "fractions":
         return f"'{name}' is declared as percent, and none of its scores is above {flaw.number:g}"
+    if flaw.count == 1:
+        return f"'{name}' has one score on a scale without an end; no error can be told in units of its spread, and nothing can be learned from it"
     return f"all {flaw.count} scores of '{name}' are alike, or alike once they are cut near the ends of the scale; nothing can be learned from them"
 
 

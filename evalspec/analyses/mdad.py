@@ -59,7 +59,8 @@ def plot(result: MdadResult, axes: Axes) -> None:
     """Draw the agreement over the gap, a panel per benchmark and sampler, with MDAD marked on each curve."""
     axes.caption(
         "Share of pairs of models that a sample ranks as the half it was taken from, by the gap of the pair on that half, for several "
-        "numbers of questions: dots are bins, lines the rising fit; a mark shows the smallest gap at which the wanted agreement is reached."
+        "numbers of questions: dots are bins, lines the rising fit; a mark shows the smallest gap at which the wanted agreement is reached "
+        f"and which at least {result.min_pairs} pairs have or exceed."
     )
     axes.scale("agreement", span=(0.0, 1.0))
     axes.across("gap of the pair, in points")

@@ -43,6 +43,7 @@ BEHIND_INTERVALS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "clopper_pearson": (CLOPPER_PEARSON,),
         "jeffreys": (JEFFREYS,),
         "effective_n": (EFFECTIVE, POOLS),
+        "pool": (POOLS,),
         "stratified": (EFFECTIVE, POOLS),
         "clustered": (EFFECTIVE, MEANS),
         "t": (MEANS,),

@@ -15,6 +15,7 @@ ABOUT_GAPS = (
     "  gap: true difference in accuracy that the test shows to be other than 0, or above its limit; "
     "discordance: share of the questions that exactly one of the two models answers correctly"
 )
+ABOUT_NONE = "; none: no gap that this discordance allows is found that often"
 ABOUT_RANKS = (
     "  gap: true difference in accuracy that the sample shows in the right order, a tie counting as wrong, as if it were a simple one; "
     "no test stands behind it, and a gap that is ranked may be far from detected"
@@ -179,7 +180,7 @@ def _ranks(rankable: Sequence[Rankable]) -> str:
         held = "questions like these" if entry.pool is None else f"all {entry.pool:,} of the source"
         discordance = f"{100 * entry.discordance:.0f} % {'declared' if entry.discordance_declared else 'assumed'}"
         rows.append((entry.benchmark, f"{entry.n:,}", held, discordance, "none" if entry.gap is None else f"{100 * entry.gap:.1f} points"))
-    return _aligned(rows, right=(1, 3, 4)) + "\n" + ABOUT_RANKS
+    return _aligned(rows, right=(1, 3, 4)) + "\n" + ABOUT_RANKS + (ABOUT_NONE if any(row[4] == "none" for row in rows) else "")
 
 
 def _gaps(detectable: Sequence[Detectable]) -> str:
@@ -197,7 +198,7 @@ def _gaps(detectable: Sequence[Detectable]) -> str:
         found = f"{100 * gap.difference:+.1f} points (limit {100 * gap.limit:+g})" if gap.limit and gap.difference is not None else found
         test = gap.test.replace("_", "-")
         rows.append((gap.analysis or "none", gap.benchmark, comparison, f"{gap.n:,}", test, f"{gap.alpha:.4g}", discordance, found))
-    return _aligned(rows, right=(3, 5, 6, 7)) + "\n" + ABOUT_GAPS
+    return _aligned(rows, right=(3, 5, 6, 7)) + "\n" + ABOUT_GAPS + (ABOUT_NONE if any(row[7] == "none" for row in rows) else "")
 
 
 def _gates(gates: Sequence[GateForecast]) -> str:

@@ -31,6 +31,8 @@ USUAL_DISCORDANCE = 0.2
 APPROXIMATE = {"wilson": "a bound of Wilson's interval", "jeffreys": "a bound of Jeffreys' interval"}
 """Bounds of a share whose coverage lies below their level for some true shares."""
 
+EXACT: ProportionMethod = "clopper_pearson"
+
 POINT_VALUE = "a value alone has no error control, so no power is stated"
 NO_FORECAST = "the power of this analysis is not known before scoring"
 CLUSTERED = "questions come in clusters, and power depends on how alike those of one cluster are"
@@ -77,6 +79,33 @@ def gate_warnings(forecasts: tuple[GateForecast, ...]) -> Iterator[str]:
             yield f"{place} plans its last look at {entry.last.n:,} questions, more than the {entry.source_size:,} of this source"
         if entry.test in APPROXIMATE and entry.undefined is None:
             yield f"{place} rests on {APPROXIMATE[entry.test]}, which keeps its error rate approximately only; clopper_pearson keeps it at every size"
+
+
+def approximate_bounds(protocol: Protocol, tests: Mapping[str, CheckTest | None]) -> Iterator[str]:
+    """Yield a warning for every exact bound that stands on an effective number of questions, where it is exact no longer."""
+    requests = {request.id: request for request in protocol.analyses}
+    for check in protocol.thresholds.checks if protocol.thresholds else ():
+        tested = tests.get(check.id)
+        if tested is None or tested.test != EXACT or check.bound == "value":
+            continue
+        for name in (check.benchmark,) if check.benchmark else requests[check.analysis].benchmarks:
+            reason = _why_effective(check, protocol.benchmark(name))
+            if reason:
+                yield (
+                    f"check '{check.id}' on '{name}' rests on a Clopper-Pearson bound on an effective number of questions, since {reason}; "
+                    "it keeps its error rate approximately there"
+                )
+
+
+def _why_effective(check: Check, benchmark: ProtocolBenchmark) -> str | None:
+    weights = [question.weight for question in benchmark.questions]
+    if benchmark.clusters is not None:
+        return "questions come in clusters"
+    if check.subject is not None or benchmark.sample.method == "chosen":
+        return None
+    if weights and max(weights) > min(weights):
+        return "they weigh differently"
+    return "subjects are strata" if benchmark.strata and benchmark.sample.method != "simple" else None
 
 
 def _size(entry: GateForecast) -> str:

@@ -108,7 +108,7 @@ def _benchmark(benchmark: Benchmark, question_set: QuestionSet, draw: Draw, comm
         looked_at=draw.looked_at,
         questions=questions,
         strata="subject" if benchmark.groups.subject == "strata" else None,
-        clusters=_clusters(benchmark),
+        clusters=clusters_of(benchmark),
         target=benchmark.target,
         pool=Pool(size=len(question_set.questions), subjects=question_set.strata()) if benchmark.target == "this_pool" else None,
         missing=benchmark.missing,
@@ -143,7 +143,8 @@ def _digest_of_commitments(questions: tuple[DrawnQuestion, ...]) -> str:
     return sha256_hex("\n".join(question.sha256 for question in questions).encode())
 
 
-def _clusters(benchmark: Benchmark) -> Literal["subject", "cluster"] | None:
+def clusters_of(benchmark: Benchmark) -> Literal["subject", "cluster"] | None:
+    """Return by what the questions of a benchmark are clustered, if they are."""
     if benchmark.groups.cluster == "clusters":
         return "cluster"
     return "subject" if benchmark.groups.subject == "clusters" else None

@@ -9,7 +9,7 @@ from evalspec.artifacts.base import canonical_json, sha256_hex
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.schedule import CostEstimate, Device, Job, MemoryNeed, Schedule, StratumSize, taken_together
 from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkOrder, jobs_of
-from evalspec.planning.forecasts import forecast_gates, gate_warnings
+from evalspec.planning.forecasts import approximate_bounds, forecast_gates, gate_warnings
 from evalspec.planning.placement import Placement, Task, place
 from evalspec.planning.power import detectable_gaps
 from evalspec.planning.ranking import rankable_gaps
@@ -71,7 +71,13 @@ def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: It
         costs=outlook.costs,
         seconds=None if unplaced else placement.seconds,
         seconds_basis=None if unplaced else _basis(pieces, placement, outlook),
-        warnings=(*_memory_warnings(outlook), *_strata_warnings(strata), *_cluster_warnings(protocol), *gate_warnings(gates)),
+        warnings=(
+            *_memory_warnings(outlook),
+            *_strata_warnings(strata),
+            *_cluster_warnings(protocol),
+            *gate_warnings(gates),
+            *approximate_bounds(protocol, outlook.check_tests),
+        ),
     )
 
 

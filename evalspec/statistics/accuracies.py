@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_z
 from evalspec.statistics.clusters import clustered_mean, clustered_wilson
 from evalspec.statistics.designs import Design, DesignMean, StratumParts, about_spread, asked_shares, design_mean, stratum_parts
+from evalspec.statistics.finite_pools import pool_clopper_pearson
 from evalspec.statistics.groups import Groups, group
 from evalspec.statistics.proportion_alternatives import lower_bound, upper_bound
 from evalspec.statistics.proportions import Interval, ProportionMethod, effective_limits
@@ -101,6 +102,8 @@ def _proportion(values: FloatArray, design: Design, moments: DesignMean | None, 
         effective = n / (1.0 - asked) if asked else None
         interval = effective_limits(successes / n, effective or n, method=method, level=level)
         named = method if effective is None else f"{method}_effective_n"
+        if effective is not None and design.pool and method == "clopper_pearson":
+            interval, named = pool_clopper_pearson(successes, questions=n, pool=sum(design.pool.values()), level=level), "clopper_pearson_pool"
         error = moments.standard_error if moments and moments.standard_error > 0.0 else None
         exact = _one_sided(successes, n, level) if effective is None else None
         return Accuracy(successes / n, interval, error, n, named, successes, effective, caution=design.note, one_sided=exact)

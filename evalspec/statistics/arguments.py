@@ -12,6 +12,9 @@ from scipy.special import ndtri, stdtrit
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+ROUNDING = 1e-7
+"""The largest standard error that is taken for none: what rounding makes of scores without a spread."""
+
 
 def require_fraction(name: str, value: float) -> float:
     """Give ``value`` back when it lies strictly between 0 and 1.
@@ -156,6 +159,19 @@ def as_floats(name: str, values: ArrayLike) -> FloatArray:
     if missing:
         raise ValueError(f"{name} must be finite; got {missing} missing or infinite value(s) of {array.size}")
     return array
+
+
+def beyond_rounding(standard_error: float) -> float:
+    """Return the standard error of a mean of scores within 1 of 0; 0 where it is no more than rounding makes of scores without a spread.
+
+    Scores that ought to be equal part by up to 6e-8 where they are kept in single precision.
+
+    Examples
+    --------
+    >>> beyond_rounding(2e-17), beyond_rounding(0.01)
+    (0.0, 0.01)
+    """
+    return standard_error if standard_error > ROUNDING else 0.0
 
 
 def two_sided_z(level: float) -> float:

@@ -228,6 +228,8 @@ def additive(scores: FloatArray, tops: FloatArray) -> FloatArray:
     """
     standard = Standard.of(scores, tops)
     cells = cells_of(scores, standard)
+    if not cells.known.any():
+        return np.full(scores.shape, np.nan)
     of_models, of_benchmarks = cells.known.sum(axis=1), cells.known.sum(axis=0)
     level, benchmarks = float(cells.values.sum() / cells.known.sum()), np.zeros(scores.shape[1])
     models = np.zeros(scores.shape[0])
@@ -249,3 +251,16 @@ def medians(scores: FloatArray) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of benchmarks without a score
         return np.asarray(np.nanmedian(scores, axis=0))
+
+
+def spreads(scores: FloatArray) -> FloatArray:
+    """Return the standard deviation of each benchmark's known scores, (D,); NaN where there is none.
+
+    Examples
+    --------
+    >>> spreads(np.array([[90.0, np.nan], [70.0, np.nan]])).tolist()
+    [10.0, nan]
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of benchmarks without a score
+        return np.asarray(np.nanstd(scores, axis=0))

@@ -100,7 +100,7 @@ def als(cells: Cells, seeds: Sequence[int], varying: VaryingRow | None = None) -
     table = _Table(cells, varying)
     models, benchmarks = starts(cells.known.shape, seeds)
     drawn_models, drawn_benchmarks = models.copy(), benchmarks.copy()
-    level = table.total / table.count + np.zeros(len(seeds))
+    level = _level(table, table.total) + np.zeros(len(seeds))
     for _ in range(SWEEPS):
         models = _solved(table.sums_of_models(level, benchmarks))
         models[:, table.empty_models] = drawn_models[:, table.empty_models]
@@ -109,7 +109,7 @@ def als(cells: Cells, seeds: Sequence[int], varying: VaryingRow | None = None) -
         benchmarks[:, table.empty_benchmarks] = drawn_benchmarks[:, table.empty_benchmarks]
         explained = np.sum(table.models * models[0], axis=0) + np.sum(sums.count * benchmarks[0], axis=0)
         explained += np.sum(sums.features[0] * benchmarks[1] + sums.features[1] * benchmarks[2], axis=0)
-        level = (table.total - explained) / table.count
+        level = _level(table, table.total - explained)
     return Factors(level, models, benchmarks)
 
 
@@ -206,6 +206,11 @@ class _Table:
             found += self._own * own[:2]
         residuals = np.concatenate([(self._of_benchmarks - self._benchmarks * level)[None], found - level * sums[:2]]) - sums[5:]
         return _Sums(self._benchmarks, sums[:2], sums[2:5], residuals)
+
+
+def _level(table: _Table, total: FloatArray) -> FloatArray:
+    """Return the mean over known cells, (S,); NaN where no cell is known."""
+    return np.asarray(np.divide(total, table.count, out=np.full(total.shape, np.nan), where=table.count > 0))
 
 
 def _empty(counts: FloatArray) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.statistics.arguments import FloatArray, IntArray
-from evalspec.statistics.benchpress import Method, Standard, additive, fit, medians
+from evalspec.statistics.benchpress import Method, Standard, additive, fit, medians, spreads
 
 PARTS = 3
 """Into how many parts each model's known cells are cut."""
@@ -237,5 +237,5 @@ def _of_fold(scores: FloatArray, method: Method, fold: Fold, number: int) -> Hel
         additive=additive(rest, fitted.standard.tops)[place],
         median=medians(rest)[fold.benchmarks],
         strength=strengths(rest, fitted.standard)[fold.models],
-        apart=np.nanstd(scores, axis=0)[fold.benchmarks],
+        apart=spreads(scores)[fold.benchmarks],
     )

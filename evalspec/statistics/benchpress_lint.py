@@ -38,7 +38,8 @@ class Flaw:
     """What looks wrong with a benchmark, by column; `number` and `count` say how much, `other` is its twin.
 
     ``outside``: ``count`` scores beyond the declared scale, the worst of them ``number``. ``fractions``: declared as percentages, and no score is
-    above ``number``. ``constant``: all ``count`` scores are one after the logit's ends are cut. ``few``: ``count`` scores. ``two_groups``: a gap of
+    above ``number``. ``constant``: all ``count`` scores are one after the logit's ends are cut, three
+    at least where the scale ends. ``few``: ``count`` scores. ``two_groups``: a gap of
     ``number`` points, ``count`` scores below it. ``lone``: the score ``number`` stands far from all others. ``twins``: of ``count`` models that
     have both, the share ``number`` has the same score on ``other``.
     """
@@ -97,7 +98,7 @@ def _of_column(column: FloatArray, top: float, place: int) -> Iterator[Flaw]:
     if top == PERCENT and 0.0 < known[-1] <= 1.0:
         yield Flaw("fractions", place, float(known[-1]))
     levels = logits(known, np.full(len(known), top))
-    if len(known) >= FEWEST and levels.std() < FLAT:
+    if (len(known) >= FEWEST or np.isnan(top)) and levels.std() < FLAT:
         yield Flaw("constant", place, float(known[0]), len(known))
     elif not np.isnan(top) and len(known) >= FEWEST:
         yield from _gaps(known * PERCENT / top, place)

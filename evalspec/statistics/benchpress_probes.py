@@ -66,7 +66,8 @@ class ProbeStep:
 class CrossValidated:
     """Probes chosen without some models, and the error on those: by step, of hidden cells, over all models together.
 
-    ``chosen`` says how many of the ``folds`` choices hold each benchmark that any of them holds, by benchmark.
+    Steps end where no hidden score of the models left out can be predicted. ``chosen`` says how many of the ``folds`` choices hold each benchmark
+    that any of them holds, by benchmark.
     """
 
     hidden: tuple[float, ...]
@@ -141,7 +142,7 @@ def search(
     candidates
         Benchmarks that may be probes, by column.
     steps
-        How many probes are wanted; fewer come where nothing affordable is left.
+        How many probes are wanted; fewer come where nothing affordable, or no hidden score that can be predicted, is left.
     objective
         What they are chosen by.
     models
@@ -171,6 +172,8 @@ def search(
         trials.run(among, [[*chosen, probe] for probe in open_to_choice])
         tried = [_step(trials, among, [*chosen, probe], objective.measure) for probe in open_to_choice]
         best = min(tried, key=lambda step: step.revealed if objective.count_revealed else step.hidden)
+        if not best.cells:
+            break
         path.append(best if budget is None else _with_cost(best, spent + float(budget.costs[best.benchmark])))
     return tuple(path)
 
@@ -204,7 +207,10 @@ def cross_validated(
         for part, probes in choices:
             trials.run(part.tolist(), [probes[:step]])
             pooled.append(_pooled(trials, part.tolist(), probes[:step], objective.measure))
-        hidden.append(float(np.nanmedian(np.concatenate([each.points for each in pooled]))))
+        points = np.concatenate([each.points for each in pooled])
+        if np.isnan(points).all():
+            break
+        hidden.append(float(np.nanmedian(points)))
         zeros = np.zeros(sum(each.shown for each in pooled))
         revealed.append(float(np.nanmedian(np.concatenate([*(each.mixed for each in pooled), zeros]))))
     held = Counter(probe for _, probes in choices for probe in probes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
@@ -48,3 +50,18 @@ def log_choose(trials: IntArray | int, count: IntArray | int) -> FloatArray:
     """
     n, k = np.asarray(trials, dtype=np.float64), np.asarray(count, dtype=np.float64)
     return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
+
+
+def hypergeometric_cumulative(most: int, urn: tuple[int, int], drawn: int) -> float:
+    """Probability of at most so many of the first kind among ``drawn``, without replacement, from an urn of two kinds.
+
+    Examples
+    --------
+    >>> round(hypergeometric_cumulative(0, (2, 2), 2), 6)
+    0.166667
+    """
+    of_first = np.arange(max(0, drawn - urn[1]), min(most, urn[0], drawn) + 1, dtype=np.int64)
+    if not of_first.size:
+        return 0.0
+    logs = log_choose(urn[0], of_first) + log_choose(urn[1], drawn - of_first) - log_choose(sum(urn), np.array(drawn))
+    return min(1.0, math.fsum(np.exp(logs)))

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalspec.statistics.arguments import FloatArray, IntArray, require_binary, require_scores, two_sided_t
+from evalspec.statistics.arguments import FloatArray, IntArray, beyond_rounding, require_binary, require_scores, two_sided_t
 from evalspec.statistics.groups import Groups, group
 from evalspec.statistics.proportions import Interval, score_limits
 
@@ -81,7 +81,7 @@ def clustered_mean(scores: ArrayLike, clusters: Iterable[Hashable], *, correctio
     sums = groups.totals(residuals)
     variance = _variance(residuals, sums, groups.sizes, correction)
     freedom = bell_mccaffrey_freedom(groups.sizes) if correction == "CR2" else count - 1.0
-    return ClusteredMean(float(values.mean()), math.sqrt(variance), freedom, count, values.size, _caution(count))
+    return ClusteredMean(float(values.mean()), beyond_rounding(math.sqrt(variance)), freedom, count, values.size, _caution(count))
 
 
 def _variance(residuals: FloatArray, sums: FloatArray, sizes: IntArray, correction: Correction) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_t
+from evalspec.statistics.arguments import FloatArray, beyond_rounding, require_scores, two_sided_t
 from evalspec.statistics.clusters import clustered_mean
 from evalspec.statistics.groups import Groups, group
 from evalspec.statistics.means import TTest
@@ -138,7 +138,7 @@ def design_mean(scores: FloatArray, design: Design) -> DesignMean:
     if design.clusters is not None:
         return _cluster_means(values, design.clusters) if design.by_cluster else _clustered(values, design.clusters)
     if design.strata is None:
-        error = float(values.std(ddof=1)) / math.sqrt(values.size) * math.sqrt(1.0 - design.asked(values.size))
+        error = beyond_rounding(float(values.std(ddof=1)) / math.sqrt(values.size)) * math.sqrt(1.0 - design.asked(values.size))
         return DesignMean(float(values.mean()), error, values.size - 1.0, values.size, "t", caution=design.note)
     return _stratified(values, design, group(design.strata, values.size))
 
@@ -155,7 +155,8 @@ def _cluster_means(values: FloatArray, labels: NDArray[np.str_]) -> DesignMean:
         raise ValueError("needs at least 2 clusters; got 1, and one cluster has no spread between clusters")
     means = groups.totals(values) / groups.sizes
     caution = clustered_mean(values, labels, correction="CR0").caution
-    return DesignMean(float(means.mean()), float(means.std(ddof=1)) / math.sqrt(count), count - 1.0, values.size, "cluster_means_t", count, caution)
+    error = beyond_rounding(float(means.std(ddof=1)) / math.sqrt(count))
+    return DesignMean(float(means.mean()), error, count - 1.0, values.size, "cluster_means_t", count, caution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,9 @@ def _stratified(values: FloatArray, design: Design, groups: Groups) -> DesignMea
     pieces = parts.shares**2 * parts.variances
     variance, denominator = float(pieces.sum()), float(np.sum(pieces**2 / (groups.sizes - 1)))
     freedom = variance**2 / denominator if denominator > 0.0 else float(values.size - len(groups.names))
-    return DesignMean(float(parts.shares @ parts.means), math.sqrt(variance), freedom, values.size, "stratified_t")
+    # Shares sum to 1 up to rounding only, and a mean lies among its scores.
+    mean = float(np.clip(parts.shares @ parts.means, values.min(), values.max()))
+    return DesignMean(mean, beyond_rounding(math.sqrt(variance)), freedom, values.size, "stratified_t")
 
 
 def stratum_parts(values: FloatArray, design: Design, groups: Groups) -> StratumParts:

@@ -9,7 +9,9 @@ import math
 
 from numpy.typing import ArrayLike
 
-from evalspec.statistics.arguments import require_count, require_scores
+from evalspec.statistics.arguments import require_count, require_fraction, require_scores
+from evalspec.statistics.binomials import hypergeometric_cumulative
+from evalspec.statistics.proportions import Interval
 
 
 def finite_correction(questions: int, pool: int) -> float:
@@ -33,6 +35,56 @@ def finite_correction(questions: int, pool: int) -> float:
     if require_count("pool", pool) < questions:
         raise ValueError(f"questions must not exceed the pool; got {questions} of {pool}")
     return math.sqrt(1.0 - questions / pool)
+
+
+def pool_clopper_pearson(successes: int, *, questions: int, pool: int, level: float = 0.95) -> Interval:
+    """Clopper and Pearson's exact interval of the share right in a pool, of which a simple random part was asked: covers at least ``level``.
+
+    Parameters
+    ----------
+    successes, questions, pool
+        Right answers, questions asked, and questions that there are.
+    level
+        Two-sided confidence level, in (0, 1).
+
+    Returns
+    -------
+    Interval
+        The shares of the pool that neither hypergeometric tail rejects at ``(1 - level) / 2``; those that the answers allow, when all were asked.
+
+    Raises
+    ------
+    ValueError
+        For impossible counts or level.
+
+    References
+    ----------
+    Clopper and Pearson (1934), Biometrika 26, 404-413, here with hypergeometric tails: Cochran (1977), Sampling Techniques, 3rd ed., section 3.6.
+
+    Examples
+    --------
+    >>> interval = pool_clopper_pearson(40, questions=50, pool=100)
+    >>> round(interval.low, 2), round(interval.high, 2)
+    (0.71, 0.87)
+    """
+    asked = require_count("questions", questions, minimum=max(1, require_count("successes", successes)))
+    if require_count("pool", pool) < asked:
+        raise ValueError(f"questions must not exceed the pool; got {asked} of {pool}")
+    tail = (1.0 - require_fraction("level", level)) / 2.0
+    wrong = asked - successes
+    return Interval(1.0 - _most_of_pool(wrong, asked, pool, tail) / pool, _most_of_pool(successes, asked, pool, tail) / pool)
+
+
+def _most_of_pool(seen: int, asked: int, pool: int, tail: float) -> int:
+    """Largest number of the pool of which a part shows no more than ``seen`` with a chance above ``tail``; the chance falls as it rises."""
+    low, high = seen, pool - asked + seen
+    while low < high:
+        middle = (low + high + 1) // 2
+        if hypergeometric_cumulative(seen, (middle, pool - middle), asked) > tail:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def subsample_deviation(scores: ArrayLike, size: int) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalspec.statistics.arguments import FloatArray, as_floats, require_count, require_fraction
+from evalspec.statistics.arguments import FloatArray, as_floats, beyond_rounding, require_count, require_fraction
 from evalspec.statistics.groups import group
 
 Pair = tuple[int, int]
@@ -89,7 +89,7 @@ def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair], *, clusters: Itera
     i, j = _columns(pairs)
     parts = _parts(values, clusters)
     # Straight from the differences: identical models then have a standard error of exactly 0.
-    errors = np.array([np.sqrt(np.sum((parts[a] - parts[b]) ** 2)) for a, b in pairs])
+    errors = np.array([beyond_rounding(float(np.sqrt(np.sum((parts[a] - parts[b]) ** 2)))) for a, b in pairs])
     eigenvalues, vectors = np.linalg.eigh(parts @ parts.T)
     # The symmetric root is unique, so that another order of questions or another machine draws the same numbers.
     root = (vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))) @ vectors.T

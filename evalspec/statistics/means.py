@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalspec.statistics.arguments import require_count, require_scores, two_sided_t
+from evalspec.statistics.arguments import beyond_rounding, require_count, require_scores, two_sided_t
 from evalspec.statistics.p_values import student_p
 from evalspec.statistics.proportions import Interval
 
@@ -68,7 +68,8 @@ def mean_score(scores: ArrayLike) -> Mean:
     0.1658
     """
     values = require_scores("scores", scores, minimum=2)
-    return Mean(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(values.size), values.size)
+    error = beyond_rounding(float(values.std(ddof=1)) / math.sqrt(values.size))
+    return Mean(float(values.mean()), error, values.size)
 
 
 def bernoulli_standard_error(proportion: float, questions: int) -> float:
@@ -137,8 +138,10 @@ def paired_mean(first: ArrayLike, second: ArrayLike) -> PairedMean:
     if a.size != b.size:
         raise ValueError(f"first and second must be of one length; got {a.size} and {b.size}")
     mean = mean_score(a - b)
-    spread = float(a.std() * b.std())
-    correlation = float(np.mean((a - a.mean()) * (b - b.mean()))) / spread if spread > 0.0 else None
+    spreads = beyond_rounding(float(a.std())) * beyond_rounding(float(b.std()))
+    correlation = float(np.mean((a - a.mean()) * (b - b.mean()))) / spreads if spreads > 0.0 else None
+    if correlation is not None:
+        correlation = min(1.0, max(-1.0, correlation))
     return PairedMean(mean.mean, mean.standard_error, correlation, mean.questions)
 
 

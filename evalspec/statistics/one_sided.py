@@ -146,7 +146,7 @@ def mean_above(differences: ArrayLike, design: Design, limit: float, *, alpha: f
     moments = design_mean(values, design)
     interval = moments.interval(1.0 - 2.0 * require_one_sided(alpha), smallest=-1.0)
     if interval is None:
-        raise ValueError(f"all {values.size} question differences are equal, so nothing measures how sure their mean is")
+        raise ValueError(f"{values.size} question differences, all equal or equal on average in every group, do not measure how sure their mean is")
     statistic = (moments.mean - limit) / moments.standard_error
     p_value = held(stdtr(moments.degrees_of_freedom, -statistic))
     caution = about_spread(moments)

@@ -6,13 +6,10 @@ answered rightly by the first model alone as by the second alone.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
-import numpy as np
-
 from evalspec.statistics.arguments import require_count
-from evalspec.statistics.binomials import log_choose
+from evalspec.statistics.binomials import hypergeometric_cumulative
 
 MISSED = 1e-9
 """How likely the number of discordant questions of the pool lies above its upper limit; it is added to every p-value."""
@@ -59,7 +56,7 @@ def _two_sided(fewer: int, discordant: int, questions: int, pool: int) -> float:
     if discordant == 0:
         return 1.0
     own = most_discordant(discordant, questions=questions, pool=pool) // 2
-    return min(1.0, 2.0 * _lower_tail(fewer, (own, own), discordant) + MISSED)
+    return min(1.0, 2.0 * hypergeometric_cumulative(fewer, (own, own), discordant) + MISSED)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -84,17 +81,8 @@ def most_discordant(discordant: int, *, questions: int, pool: int) -> int:
     low, high = discordant, discordant + require_count("pool", pool, minimum=asked) - asked
     while low < high:
         middle = (low + high + 1) // 2
-        if _lower_tail(discordant, (middle, pool - middle), asked) > MISSED:
+        if hypergeometric_cumulative(discordant, (middle, pool - middle), asked) > MISSED:
             low = middle
         else:
             high = middle - 1
     return low
-
-
-def _lower_tail(most: int, urn: tuple[int, int], drawn: int) -> float:
-    """Probability of at most so many of the first kind among ``drawn`` from an urn of two kinds."""
-    of_first = np.arange(max(0, drawn - urn[1]), min(most, urn[0], drawn) + 1, dtype=np.int64)
-    if not of_first.size:
-        return 0.0
-    logs = log_choose(urn[0], of_first) + log_choose(urn[1], drawn - of_first) - log_choose(sum(urn), np.array(drawn))
-    return min(1.0, math.fsum(np.exp(logs)))

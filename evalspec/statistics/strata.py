@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalspec.statistics.arguments import FloatArray, as_floats, require_scores
+from evalspec.statistics.arguments import FloatArray, as_floats, beyond_rounding, require_scores
 from evalspec.statistics.groups import Groups, group
 
 Weighting = Literal["micro", "macro"]
@@ -68,7 +68,9 @@ def stratified_mean(scores: ArrayLike, strata: Iterable[Hashable], *, weights: W
     squares = groups.totals((values - means[groups.codes]) ** 2)
     errors = np.sqrt(squares / (groups.sizes - 1) / groups.sizes)
     error = combined_standard_error(errors, shares)
-    return StratifiedMean(float(shares @ means), error, groups.names, tuple(shares.tolist()), values.size)
+    # Shares sum to 1 up to rounding only, and a mean lies among its scores.
+    mean = float(np.clip(shares @ means, values.min(), values.max()))
+    return StratifiedMean(mean, beyond_rounding(error), groups.names, tuple(shares.tolist()), values.size)
 
 
 def combined_standard_error(standard_errors: ArrayLike, weights: ArrayLike) -> float:

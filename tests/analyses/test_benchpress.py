@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from evalspec.analyses.benchpress import ANALYSIS, compute, estimates, examine, plot_hidden, plot_probes
-from evalspec.analyses.benchpress_models import FEWEST_KNOWN, TOO_FEW_KNOWN, TOO_WIDE
+from evalspec.analyses.benchpress_models import FEWEST_KNOWN, NOT_PREDICTABLE, TOO_FEW_KNOWN, TOO_WIDE
 from evalspec.analyses.benchpress_options import BenchpressOptions
 from evalspec.analyses.benchpress_results import BenchpressResult
 from evalspec.artifacts.base import sha256_hex
@@ -255,6 +255,13 @@ def test_probes_are_chosen_again_without_parts_of_the_models() -> None:
     assert once.rows[0].cross_validated is None
 
 
+def test_probes_end_where_no_hidden_score_is_left() -> None:
+    result = computed(mode='"compat"', probes='{"steps": 15, "folds": 2}').probes
+    assert result is not None
+    assert len(result.rows) == len(NAMES) - 1
+    assert all(row.cells > 0 for row in result.rows)
+
+
 def test_a_budget_is_kept() -> None:
     found = computed(probes='{"steps": 4, "folds": null, "budget": 6}').probes
     assert found is not None
@@ -303,6 +310,32 @@ def test_all_faults_of_scales_are_told_at_once_before_anything_is_computed() -> 
         compute(RESPONSES, parsed, Context(rng=np.random.default_rng(1), tables=tables))
 
 
+@pytest.mark.parametrize("mode", ["audit", "compat"])
+@pytest.mark.parametrize("scores", [[1200.0], [1200.0] * 2, [1200.0] * ROWS])
+def test_a_scale_without_an_end_needs_two_different_scores_in_either_mode(mode: str, scores: list[float]) -> None:
+    matrix = made_up()
+    matrix[:, 7] = np.nan
+    matrix[: len(scores), 7] = scores
+    faults = told(matrix_csv(matrix), mode=mode)
+    assert len(faults) == 1
+    assert "'b7'" in faults[0]
+    assert "leave_out" in faults[0]
+
+
+def test_a_column_without_a_score_is_said_to_be_unpredictable_and_a_full_matrix_to_have_no_empty_cell() -> None:
+    matrix = made_up()
+    matrix[:, 6] = np.nan
+    parsed, tables = given(matrix_csv(matrix), models=MODELS[:1])
+    result = compute(RESPONSES, parsed, Context(rng=np.random.default_rng(1), tables=tables))
+    assert next(row.undefined for row in result.predictions if (row.model, row.column) == ("model-0", "b6")) == NOT_PREDICTABLE
+    full = np.where(np.isnan(matrix), 50.0, matrix)[:, :6]
+    full = np.column_stack([full, full[:, 0] / 100.0, 1200.0 + full[:, 1]])
+    parsed, tables = given(matrix_csv(full), mode="compat")
+    result = compute(RESPONSES, parsed, Context(rng=np.random.default_rng(1), tables=tables))
+    assert (result.starts.median, result.starts.ninth_decile, result.starts.largest) == (None, None, None)
+    assert "No cell is empty that could be predicted" in rendered(result)
+
+
 def test_mixed_scales_are_refused_until_they_are_left_out() -> None:
     columns = columns_csv(b4="mixed")
     faults = told(columns=columns)
@@ -325,6 +358,7 @@ def test_mixed_scales_are_refused_until_they_are_left_out() -> None:
         ({"models": [{"model": "model-0", "known": {"b0": 130.0}}]}, "130 for 'b0', known of model 'model-0', is not on its scale of 0 to 100"),
         ({"models": [{"model": "model-0", "known": {"b0": 0.7}}]}, "0.7 for 'b0', known of model 'model-0', looks like a fraction"),
         ({"probes": {"candidates": ["b9"]}}, "candidates of probes names 'b9'"),
+        ({"probes": {"candidates": ["b2", "b3"], "budget": 2.5}}, "the budget of 2.5 buys no candidate"),
     ],
 )
 def test_what_the_options_say_must_be_in_the_matrix(options: dict[str, Any], told_of: str) -> None:
@@ -428,6 +462,16 @@ def test_a_completion_that_is_no_better_than_a_baseline_is_said_aloud() -> None:
 def test_the_report_of_a_result_without_probes_or_predictions_is_whole() -> None:
     assert "Which few benchmarks tell most" not in rendered(computed())
     assert "Predicted, not measured" not in rendered(computed(targets='["b0"]', models="[]"))
+
+
+def test_a_search_that_finds_no_probe_says_so_and_draws_nothing() -> None:
+    result = computed(probes='{"steps": 2, "folds": 4}')
+    assert result.probes is not None
+    nothing = result.model_copy(update={"probes": result.probes.model_copy(update={"rows": (), "others": ()})})
+    assert "No probe leaves a hidden score that can be predicted" in rendered(nothing)
+    chart = Chart()
+    plot_probes(nothing, chart)
+    assert chart.empty
 
 
 def test_the_published_method_prints_the_published_figures_under_their_label(shared: Path) -> None:

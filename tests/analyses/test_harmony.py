@@ -281,3 +281,15 @@ def test_a_stricter_analysis_has_wider_intervals() -> None:
 @pytest.mark.parametrize("made", [{}, {"repeats": 3}, {"clusters": 12}])
 def test_it_passes_what_every_analysis_must_pass(options: dict[str, object], made: dict[str, int]) -> None:
     check_analysis(ANALYSIS, {"kind": "harmony", **options}, sample_responses(**made))
+
+
+def test_models_with_other_missing_answers_have_their_own_numbers_of_questions_in_the_report() -> None:
+    scores = np.vstack([right_answers([60, 30], [80, 40])] * 2)
+    scores[0, 10:60] = np.nan
+    subjects = tuple(["a"] * 80 + ["b"] * 40)
+    text = rendered(ANALYSIS, responses_of(scores, subjects=subjects, missing="complete_case"), {"kind": "harmony"})
+    assert "10 questions removed at random" not in text
+    assert "b with questions removed at random from the largest subjects" in text
+    assert "a 33 % of 30 ; 19 to 51 75 % of 80 ; 65 to 83 b 75 % of 40" in text
+    whole = rendered(ANALYSIS, responses_of(scores[1:], subjects=subjects), {"kind": "harmony"})
+    assert "b with 40 questions removed at random" in whole

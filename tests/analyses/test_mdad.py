@@ -55,6 +55,18 @@ def test_the_fresh_half_asks_for_larger_gaps_than_the_half_that_was_sampled() ->
     assert row.fresh.agreement < row.seen.agreement == pytest.approx(1.0, abs=0.03)  # level pairs count half
 
 
+def test_a_curve_that_only_a_few_pairs_carry_over_the_level_is_said_not_to_reach_it_for_that() -> None:
+    result = computed(responses_of(graded()[[0, 29]]), sizes=(40,), trials=4)
+    reached = row_of(result).seen
+    text = rendered(ANALYSIS, responses_of(graded()[[0, 29]]), {"kind": "mdad", "sizes": [40], "trials": 4, "resamples": 100})
+    assert max(point.rising for point in reached.curve) >= 0.8
+    assert reached.rising.gap is None
+    assert "no gap that at least 30 pairs have, or exceed, is ranked so reliably" in text
+    chart = Chart()
+    plot(result, chart)
+    assert "reached and which at least 30 pairs have or exceed" in chart.draw("wide").drawn["caption"]
+
+
 def test_not_reached_is_a_state_of_its_own_and_never_a_number() -> None:
     alike = (np.random.default_rng(1).random((8, 60)) < 0.5).astype(float)
     row = row_of(computed(responses_of(alike), sizes=(5,)), questions=5)

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from evalspec.analyses.catalogue import built_in
 from evalspec.artifacts.protocol import Pool
 from evalspec.artifacts.responses import Origin, Responses
+from evalspec.artifacts.scores import Score
 from evalspec.artifacts.study import AnalysisRequest
 from evalspec.protocols import Context
 from evalspec.reporting.documents import Documents
@@ -147,3 +148,56 @@ def test_the_table_of_rules_says_that_it_decides_nothing() -> None:
     assert "it decides nothing, no p-value stands in it" in text
     assert "questions are flagged" in text
     assert "answers are missing, all models together" in text
+
+
+def test_an_exact_interval_of_a_part_of_a_pool_says_that_it_is_exact() -> None:
+    text = section("intervals", SHAPES["pool"], method="clopper_pearson")
+    assert "Clopper-Pearson, exact for a part of a pool The exact interval for a simple random part of a finite pool" in text
+    assert "approximately" not in text
+
+
+@pytest.mark.parametrize("shape", ["few clusters", "many clusters", "weighted"])
+def test_an_exact_interval_on_an_effective_number_of_questions_says_that_it_is_approximate(shape: str) -> None:
+    text = section("intervals", SHAPES[shape], method="clopper_pearson")
+    assert "keeps its level approximately: what Clopper-Pearson keeps at every size, it keeps for independent questions" in text
+    independent = tuple(replace(entry, strata=False) for entry in sample_responses().benchmarks)
+    assert "approximately" not in section("intervals", replace(sample_responses(), benchmarks=independent), method="clopper_pearson")
+    assert "keeps its level approximately" in section("intervals", SHAPES[shape], method="wilson")
+
+
+def test_intervals_that_hold_all_together_say_for_which_pairs_and_by_which_quantile() -> None:
+    together = {"intervals": "simultaneous"}
+    neighbours = section("mcnemar", SHAPES["plain"], family="adjacent", **together)
+    assert "for all comparisons together, had the pairs been named in advance" in neighbours
+    assert "had the pairs been named" not in section("mcnemar", SHAPES["plain"], family="all_pairs", **together)
+    clusters = section("mcnemar", SHAPES["many clusters"], family="all_pairs", **together)
+    assert re.search(r"it goes with a critical value of \d\.\d\d , .*; Student\S+s quantile at the same level is what the intervals take", clusters)
+    assert "quantile at the same level" not in section("mcnemar", pooled(SHAPES["plain"]), family="all_pairs", **together)
+
+
+def test_the_table_of_rules_names_its_intervals() -> None:
+    text = section("sensitivity", SHAPES["plain"], pairs=[["model-0", "model-1"]])
+    assert "Intervals of the scores of models: Wilson. Intervals of differences: Tango." in text
+
+
+def test_subjects_name_their_intervals() -> None:
+    assert "Intervals: Clopper-Pearson." in section("subgroups", SHAPES["plain"], model="model-0", method="clopper_pearson")
+
+
+def test_a_margin_says_what_its_level_rests_on_where_questions_come_in_clusters() -> None:
+    asked = {"candidate": "model-0", "baseline": "model-1", "margin": 0.05}
+    assert "The fewer the clusters, and the more they differ in size" in section("noninferiority", SHAPES["few clusters"], **asked)
+    assert "The fewer the clusters" not in section("noninferiority", SHAPES["plain"], **asked)
+
+
+def test_where_less_is_better_a_missing_score_counts_as_the_worst_and_is_never_called_wrong() -> None:
+    toxic = Score(unit="share of toxic sentences", polarity="lower_is_better")
+    entries = []
+    for entry in sample_responses().benchmarks:
+        scores, reasons = entry.scores.copy(), entry.reasons.copy()
+        scores[0, 0], reasons[0, 0] = np.nan, 2
+        entries.append(replace(entry, scores=scores, reasons=reasons, score=toxic))
+    text = section("sensitivity", replace(sample_responses(), benchmarks=tuple(entries)))
+    assert "every missing answer counts as the worst score" in text
+    assert "counts as wrong" not in text
+    assert "how often the model is right" not in section("subgroups", replace(sample_responses(), benchmarks=tuple(entries)), model="model-0")

@@ -130,7 +130,7 @@ def test_where_less_is_better_a_ceiling_is_kept_only_with_missing_answers_at_the
 
 
 def test_where_less_is_better_a_difference_and_a_rank_are_settled_against_the_model_that_claims_them() -> None:
-    scores = {"new": [0.1, 0.2] * 40 + [NAN] * 20, "old": [0.3, 0.4] * 50}
+    scores = {"new": [0.1, 0.2] * 40 + [NAN] * 20, "old": [0.3, 0.3, 0.4, 0.4] * 25}
     difference = only(responses(scores, score=LESS), PAIRS, baseline="old", below=0.0)
     assert difference.settled is not None
     assert (difference.observed and difference.observed.value, difference.settled.value) == pytest.approx((-0.2, -0.03))

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Protocol, ProtocolBenchmark
+from evalspec.artifacts.protocol import BatchRule, DrawnQuestion, Pool, Protocol, ProtocolBenchmark
 from evalspec.artifacts.samples import Sample, SampleAll, SampleSimple, SizeToDetect
 from evalspec.artifacts.schedule import GateForecast
 from evalspec.artifacts.study import AnalysisRequest, LetterScoring
 from evalspec.artifacts.thresholds import Assumption, Check, Thresholds
-from evalspec.planning.forecasts import CLUSTERED, NO_FORECAST, POINT_VALUE, WEIGHTED, forecast_gates, gate_warnings
+from evalspec.planning.forecasts import CLUSTERED, NO_FORECAST, POINT_VALUE, WEIGHTED, approximate_bounds, forecast_gates, gate_warnings
 from evalspec.protocols import CheckTest, PlannedLooks
 from evalspec.statistics.floors import Floor, floor_questions
 from evalspec.statistics.one_sided import LimitTest
@@ -25,6 +25,11 @@ EXACT_FLOOR = CheckTest("clopper_pearson", 0.025)
 def forecast(
     test: CheckTest | None, *, questions: int = 500, sample: Sample | None = None, design: dict[str, object] | None = None, **check: object
 ) -> GateForecast:
+    (found,) = forecast_gates(planned(questions=questions, sample=sample, design=design, **check), {"c": test})
+    return found
+
+
+def planned(*, questions: int = 500, sample: Sample | None = None, design: dict[str, object] | None = None, **check: object) -> Protocol:
     weights = [2.0, 0.0] * (questions // 2) if design == {"weighted": True} else [1.0] * questions
     drawn = tuple(DrawnQuestion(id=f"q{place}", sha256="0" * 64, subject=f"s{place % 2}", weight=weight) for place, weight in enumerate(weights))
     benchmark = ProtocolBenchmark(
@@ -34,13 +39,15 @@ def forecast(
         source_size=1000,
         sample=sample or SampleAll(),
         questions=drawn,
+        strata="subject" if design == {"stratified": True} else None,
         clusters="subject" if design == {"clustered": True} else None,
+        pool=Pool(size=1000) if design == {"pool": True} else None,
         missing="wrong",
         scoring=LetterScoring(method="letter"),
         prompt="{question}",
         disclosure="full",
     )
-    protocol = Protocol(
+    return Protocol(
         study_sha256="0" * 64,
         seed=1,
         models=(),
@@ -49,8 +56,6 @@ def forecast(
         thresholds=Thresholds(checks=(Check(**{"id": "c", **check}),)),
         batch_rule=BatchRule(),
     )
-    (found,) = forecast_gates(protocol, {"c": test})
-    return found
 
 
 def test_a_margin_is_planned_for_no_difference_unless_the_check_declares_another() -> None:
@@ -177,3 +182,19 @@ def test_a_bound_that_keeps_its_error_rate_approximately_is_called_that(method: 
     (warning,) = gate_warnings((forecast(CheckTest(method, 0.025), **check),))
     assert "keeps its error rate approximately only" in warning
     assert list(gate_warnings((forecast(EXACT_FLOOR, **check),))) == []
+
+
+@pytest.mark.parametrize(("design", "why"), [("stratified", "subjects are strata"), ("clustered", "clusters"), ("weighted", "weigh")])
+def test_an_exact_bound_on_an_effective_number_of_questions_is_called_approximate(design: str, why: str) -> None:
+    protocol = planned(design={design: True}, **ACCURACY, at_least=0.7)
+    (warning,) = approximate_bounds(protocol, {"c": EXACT_FLOOR})
+    assert warning.startswith("check 'c' on 'x' rests on a Clopper-Pearson bound on an effective number of questions")
+    assert why in warning
+    assert not list(approximate_bounds(protocol, {"c": CheckTest("wilson", 0.025)}))
+    for exact in (None, {"pool": True}):
+        assert not list(approximate_bounds(planned(design=exact, **ACCURACY, at_least=0.7), {"c": EXACT_FLOOR}))
+
+
+def test_a_bound_of_one_subject_stands_on_its_own_questions() -> None:
+    protocol = planned(design={"stratified": True}, **ACCURACY, subject="s0", at_least=0.7)
+    assert not list(approximate_bounds(protocol, {"c": EXACT_FLOOR}))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from evalspec.artifacts.columns import is_table, rows_of
 from evalspec.cli import main
+
+if TYPE_CHECKING:
+    from tests.conftest import Elsewhere
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
 FOLDER = SPECS / "article"
@@ -109,3 +113,11 @@ def test_split_halves_show_the_published_agreement_and_lead(results: dict[str, A
     assert exact["same_winner"] == pytest.approx(0.9353, abs=5e-5)  # published: 94%
     assert exact["lead_selected"] == pytest.approx(0.018750, abs=5e-6)  # published: 1.88 points
     assert exact["lead_held_out"] == pytest.approx(0.015856, abs=5e-6)  # published, from one simulation: 1.62 points
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+def test_other_numerical_libraries_find_the_same(folder: Path, threads: int, other_libraries: Path, elsewhere: Callable[..., Elsewhere]) -> None:
+    found = elsewhere("verify", folder, "--trust", f"{folder}.trust.yaml", "--recompute", threads=threads)
+    assert (set(found.folders.values()), found.blas_threads) == ({other_libraries}, {min(threads, len(os.sched_getaffinity(0)))})
+    assert (found.code, "recomputed: findings and verdict follow" in found.out) == (0, True), found.out + found.err

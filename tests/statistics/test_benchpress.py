@@ -148,3 +148,9 @@ def test_the_order_of_columns_does_not_matter_to_the_additive_baseline(seed: int
     scores, tops = made_up(seed=seed), made_up_tops()
     order = np.random.default_rng(seed).permutation(scores.shape[1])
     assert np.allclose(additive(scores[:, order], tops[order]), additive(scores, tops)[:, order], rtol=0, atol=1e-8)
+
+
+def test_a_table_without_a_known_score_predicts_nothing() -> None:
+    nothing = np.full((3, 2), np.nan)
+    assert np.isnan(complete(nothing, Method((42,), np.full(2, 100.0)))).all()
+    assert np.isnan(additive(nothing, np.full(2, 100.0))).all()

@@ -67,6 +67,15 @@ def test_scales_without_an_end_are_never_outside_it() -> None:
     assert flaws(table, made_up_tops()) == ()
 
 
+@pytest.mark.parametrize("scores", [[1200.0], [1200.0, 1200.0]])
+def test_a_scale_without_an_end_has_no_unit_where_its_scores_are_one(scores: list[float]) -> None:
+    table = SOUND.copy()
+    table[:, -1] = np.nan
+    table[: len(scores), -1] = scores
+    found = [flaw for flaw in flaws(table, made_up_tops()) if flaw.kind == "constant"]
+    assert [(flaw.benchmark, flaw.count) for flaw in found] == [(table.shape[1] - 1, len(scores))]
+
+
 def test_a_fraction_among_percentages_looks_like_one() -> None:
     assert looks_like_fraction(0.7, np.array([55.0, np.nan, 80.0]))
     assert not looks_like_fraction(0.0, np.array([55.0]))

@@ -7,7 +7,11 @@ from scipy import stats
 from evalspec.statistics.accuracies import accuracy
 from evalspec.statistics.clusters import clustered_interval, clustered_wilson
 from evalspec.statistics.designs import WHOLE, Design, design_mean, level_of, separate_means_test
-from evalspec.statistics.finite_pools import finite_correction
+from evalspec.statistics.finite_pools import finite_correction, pool_clopper_pearson
+from evalspec.statistics.max_t import pair_statistics
+from evalspec.statistics.means import mean_score, paired_mean
+from evalspec.statistics.one_sided import mean_above
+from evalspec.statistics.paired_designs import design_difference
 from evalspec.statistics.proportions import Interval, clopper_pearson, effective_limits, jeffreys, wilson
 from evalspec.statistics.strata import stratified_mean
 
@@ -48,6 +52,52 @@ def test_strata_in_which_all_answers_are_alike_do_not_promise_certainty() -> Non
     found = accuracy(scores, Design(strata=labels))
     assert found.standard_error is None
     assert found.interval.high - found.interval.low > 0.02
+
+
+DESIGNS = {
+    "independent": Design(),
+    "strata": Design(strata=np.array(list("aabbcc"))),
+    "clusters": Design(clusters=np.array(list("aabbcc"))),
+    "cluster means": Design(clusters=np.array(list("aabbcc")), by_cluster=True),
+}
+
+
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS.keys())
+@pytest.mark.parametrize("score", [0.1, 0.7, 1 / 3])
+def test_what_rounding_makes_of_equal_scores_is_no_spread(design: Design, score: float) -> None:
+    found = accuracy(np.full(6, score), design)
+    assert (found.interval, found.standard_error) == (None, None)
+    assert mean_score(np.full(6, score)).standard_error == 0.0
+
+
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS.keys())
+def test_differences_that_only_rounding_tells_apart_pass_no_limit(design: Design) -> None:
+    first = np.array([0.9, 0.4, 0.6, 0.8, 0.3, 0.7])
+    differences = first - np.array([0.8, 0.3, 0.5, 0.7, 0.2, 0.6])
+    assert np.ptp(differences) > 0.0
+    with pytest.raises(ValueError, match="equal"):
+        mean_above(differences, design, -0.02)
+    with pytest.raises(ValueError, match="without any spread"):
+        design_difference(first, first - differences, design, rng=np.random.default_rng(1))
+    assert paired_mean(np.full(6, 0.1), first).correlation is None
+
+
+def test_clusters_whose_means_are_all_alike_show_no_spread_between_them() -> None:
+    differences = np.tile([1.0, 0.0, 0.0], 5)
+    clusters = np.repeat(list("abcde"), 3)
+    with pytest.raises(ValueError, match="equal"):
+        mean_above(differences, Design(clusters=clusters), 0.0)
+    assert pair_statistics(np.stack([differences, np.zeros(15)]), [(0, 1)], clusters=clusters.tolist()).errors.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("strata", [49, 50, 57])
+@pytest.mark.parametrize("right", [0.0, 1.0])
+def test_answers_that_are_all_alike_have_just_their_mean_in_strata_whose_shares_do_not_sum_to_one(strata: int, right: float) -> None:
+    labels = np.repeat([f"s{place}" for place in range(strata)], 2)
+    assert stratified_mean(np.full(labels.size, right), labels.tolist()).mean == right
+    found = accuracy(np.full(labels.size, right), Design(strata=labels), method="clopper_pearson")
+    assert found.mean == right
+    assert (found.interval.high == 1.0, found.interval.low == 0.0) == (right == 1.0, right == 0.0)
 
 
 def test_strata_cover_as_often_as_they_say() -> None:
@@ -127,3 +177,21 @@ def test_a_part_of_a_pool_that_was_asked_whole_has_no_uncertainty() -> None:
     assert (found.mean, found.interval) == (0.75, Interval(0.75, 0.75))
     assert found.standard_error is None
     assert "nothing is uncertain" in (found.caution or "")
+
+
+@pytest.mark.parametrize(("asked", "pool"), [(3, 7), (20, 30), (50, 400), (390, 400)])
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_clopper_pearson_s_interval_of_a_part_of_a_pool_misses_either_side_at_most_as_often_as_it_says(asked: int, pool: int, level: float) -> None:
+    counts = np.arange(asked + 1)
+    found = [accuracy(np.repeat([1.0, 0.0], [k, asked - k]), Design(pool={WHOLE: pool}), method="clopper_pearson", level=level) for k in counts]
+    assert {row.method for row in found} == {"clopper_pearson_pool"}
+    low, high = (np.array([getattr(row.interval, side) for row in found]) for side in ("low", "high"))
+    for right in range(pool + 1):
+        chances = stats.hypergeom.pmf(counts, pool, right, asked)
+        assert chances[low > right / pool + 1e-12].sum() <= (1 - level) / 2 + 1e-9
+        assert chances[high < right / pool - 1e-12].sum() <= (1 - level) / 2 + 1e-9
+
+
+def test_clopper_pearson_s_interval_of_a_small_part_of_a_pool_is_the_binomial_one() -> None:
+    found, plain = pool_clopper_pearson(30, questions=40, pool=1_000_000), clopper_pearson(30, 40)
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high), abs=1e-4)
