@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
 from evalspec import __version__
@@ -37,6 +38,8 @@ examples:
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints are errors like all others, so that they too come as JSON where that is asked for."""
 
+    verbs: Mapping[str, Parser] = MappingProxyType({})
+
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
         raise UsageError(message, hint=f"see {self.prog} --help")
@@ -47,12 +50,21 @@ class Parser(argparse.ArgumentParser):
         """Parse everything; what is not known is an error of the verb that was typed, with the option that may have been meant."""
         known, strangers = super().parse_known_args(args, namespace)
         if strangers:
-            from difflib import get_close_matches  # noqa: PLC0415 - only for this error
-
-            close = get_close_matches(strangers[0].partition("=")[0], self._option_string_actions, n=1)
-            meant = f"; did you mean {close[0]}?" if close else ""
-            raise UsageError(f"unrecognized arguments: {' '.join(strangers)}", hint=f"see {self.prog} --help{meant}")
+            raise UsageError(f"unrecognized arguments: {' '.join(strangers)}", hint=self._meant(strangers[0].partition("=")[0], known))
         return known, strangers
+
+    def knows(self, option: str) -> bool:
+        """Return whether it has an option of exactly this name."""
+        return option in self._option_string_actions
+
+    def _meant(self, stranger: str, known: argparse.Namespace) -> str:
+        from difflib import get_close_matches  # noqa: PLC0415 - only for this error
+
+        verb = self.verbs.get(str(getattr(known, "command", "")))
+        if verb is not None and verb.knows(stranger):
+            return f"{stranger} stands behind the verb: {verb.prog} {stranger}"
+        close = get_close_matches(stranger, self._option_string_actions, n=1)
+        return f"see {self.prog} --help" + (f"; did you mean {close[0]}?" if close else "")
 
 
 def parser(verbs: Mapping[str, Callable[..., int]]) -> argparse.ArgumentParser:
@@ -83,6 +95,7 @@ def parser(verbs: Mapping[str, Callable[..., int]]) -> argparse.ArgumentParser:
     _keygen(add("keygen", "make a signing key", "example: evalspec keygen --organisation 'Example Lab' --out signer.p12 --trust team.yaml"))
     add("schema", "print the JSON Schema of the study language", "example: evalspec schema > evalspec.schema.json")
     _machine(add("doctor", "say what is installed, what is missing and how to get it", "example: evalspec doctor --json"))
+    top.verbs = commands.choices
     return top
 
 

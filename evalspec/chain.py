@@ -10,11 +10,23 @@ import numpy as np
 from evalspec.analyses.recomputation import Divergence
 from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.findings import Findings
-from evalspec.artifacts.protocol import EarlierIdentity, Protocol
+from evalspec.artifacts.protocol import EarlierIdentity, Protocol, ProtocolBenchmark, RecordIdentity
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.artifacts.sources import EarlierRun
-from evalspec.artifacts.study import Study
+from evalspec.artifacts.served import ServedModel
+from evalspec.artifacts.sources import EarlierRun, GgufFile, HubCheckpoint, LocalCheckpoint, RecordedResponses
+from evalspec.artifacts.study import Benchmark, Study
 from evalspec.artifacts.verdict import Verdict
+from evalspec.planning.protocol import clusters_of
+
+KINDS = {
+    LocalCheckpoint: "checkpoint",
+    HubCheckpoint: "checkpoint",
+    GgufFile: "checkpoint",
+    RecordedResponses: "recorded",
+    ServedModel: "served",
+    EarlierRun: "earlier_run",
+}
+"""What a model is, by where the study has it from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +76,45 @@ def _plan(links: Links) -> Iterator[Divergence]:
         if recorded != asked:
             yield Divergence("protocol.json", name, str(recorded), str(asked))
     if [model.id for model in protocol.models] == [model.id for model in study.models]:
+        yield from _sources(links)
         yield from _earlier(links)
+    if [entry.id for entry in protocol.benchmarks] == [entry.id for entry in study.benchmarks]:
+        for settled, benchmark in zip(protocol.benchmarks, study.benchmarks, strict=True):
+            yield from _benchmark(settled, benchmark)
+
+
+def _sources(links: Links) -> Iterator[Divergence]:
+    """Hold what each model is said to be against what the study asked for: weights cannot pass for a record, which nobody can score again."""
+    for model, wanted in zip(links.protocol.models, links.study.models, strict=True):
+        source, identity, place = wanted.source, model.identity, f"/models/{model.id}"
+        kinds = next(kind for sort, kind in KINDS.items() if isinstance(source, sort))
+        if identity.kind != kinds and not isinstance(source, EarlierRun):
+            yield Divergence("protocol.json", f"{place}/identity/kind", identity.kind, f"{kinds}, by study.json")
+        elif isinstance(source, RecordedResponses) and isinstance(identity, RecordIdentity):
+            if source.sha256 not in {None, identity.sha256}:
+                yield Divergence("protocol.json", f"{place}/identity/sha256", identity.sha256, f"{source.sha256}, by study.json")
+            if identity.model != (source.model or model.id):
+                yield Divergence("protocol.json", f"{place}/identity/model", identity.model, f"{source.model or model.id}, by study.json")
+        if not isinstance(source, EarlierRun) and model.precision != wanted.precision:
+            yield Divergence("protocol.json", f"{place}/precision", model.precision, f"{wanted.precision}, by study.json")
+
+
+def _benchmark(settled: ProtocolBenchmark, benchmark: Benchmark) -> Iterator[Divergence]:
+    """Hold how a benchmark was asked and scored against what the study asked for; a hidden sample names commitments instead of ids."""
+    hidden = benchmark.disclosure == "none"
+    sides: tuple[tuple[str, object, object], ...] = (
+        ("missing", settled.missing, benchmark.missing),
+        ("score", settled.score, benchmark.score),
+        ("scoring", settled.scoring, benchmark.scoring),
+        ("disclosure", settled.disclosure, benchmark.disclosure),
+        ("target", settled.target, benchmark.target),
+        ("strata", settled.strata, "subject" if benchmark.groups.subject == "strata" else None),
+        ("clusters", settled.clusters, clusters_of(benchmark)),
+        ("sample", None if hidden else settled.sample, None if hidden else benchmark.sample),
+    )
+    for name, recorded, asked in sides:
+        if recorded != asked:
+            yield Divergence("protocol.json", f"/benchmarks/{settled.id}/{name}", "as recorded", "other than in study.json")
 
 
 def _earlier(links: Links) -> Iterator[Divergence]:

@@ -50,6 +50,9 @@ def trust_of(options: argparse.Namespace) -> Trust:
     from evalspec.signing.trust import Trust
 
     if options.trust:
+        if options.target.is_dir() and options.trust.resolve().is_relative_to(options.target.resolve()):
+            told = f"the trust file {options.trust} lies in the report itself, where whoever made the report can have put it"
+            raise UsageError(told, hint="give one that came to you by another way than the report")
         return Trust.from_file(options.trust)
     if options.fingerprint is not None:
         return Trust.in_fingerprint(options.fingerprint)

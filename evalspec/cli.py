@@ -183,6 +183,8 @@ def verify(options: argparse.Namespace, console: Console) -> int:
         raise UsageError("--seed, --models, --study, --devices and --threads say how questions are scored again", hint="give --rescore N with them")
     if target.is_file() and options.expect_run:
         raise UsageError("--expect-run needs the run directory; a PDF alone does not name its run", hint="give --expect-study")
+    if options.earlier and not options.earlier.is_dir():
+        raise UsageError(f"there is no folder {options.earlier}", hint="name the directory of the earlier run with --earlier")
     expected = Expected(study_sha256=options.expect_study, run_id=options.expect_run)
     checked = (verify_pdf if target.is_file() else verify_folder)(target, trust, expected=expected)
     lines, code, content = [checked.describe()], int(checked.exit_code), json.loads(checked.model_dump_json(exclude={"statement"}))

@@ -103,7 +103,9 @@ def _cache(folder: Path) -> Examination:
 
 def _key(path: Path) -> Examination:
     if not path.is_file():
-        return Examination("signing key", present=False, found=f"{path}: no such file", needed_for="sign", remedy=f"evalspec keygen --out {path}")
+        return Examination(
+            "signing key", present=False, found=f"{path}: no such file", needed_for="sign", remedy=f"evalspec keygen --organisation NAME --out {path}"
+        )
     private = not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     remedy = None if private else f"chmod 600 {path}"
     return Examination("signing key", private, str(path) if private else f"{path} can be read by others", "sign", remedy)

@@ -86,7 +86,13 @@ def _differing(run: VerifiedRun, model: EarlierModel) -> Iterator[Divergence]:
     for benchmark in () if asked else run.protocol.benchmarks:
         entry, rows = run.responses.benchmark(benchmark.id), model.rows(benchmark)
         row = entry.models.index(model.model)
-        parts = (("score", entry.scores[row], rows.scores), ("choice", entry.choices[row], rows.choices), ("logprobs", *_logprobs(entry, row, rows)))
+        parts = (
+            ("score", entry.scores[row], rows.scores),
+            ("choice", entry.choices[row], rows.choices),
+            ("reason", entry.reasons[row], rows.reasons),
+            ("logprobs", *_logprobs(entry, row, rows)),
+        )
+        yield from _other_texts(entry, row, rows)
         for index, question in enumerate(entry.questions):
             for name, here, there in parts:
                 repeated = np.resize(there[index], here[index].shape)  # a model that answered once is repeated as often as others did
@@ -94,6 +100,16 @@ def _differing(run: VerifiedRun, model: EarlierModel) -> Iterator[Divergence]:
                     place = int(np.flatnonzero(~((here[index] == repeated) | (np.isnan(here[index]) & np.isnan(repeated))))[0])
                     path = f"/{benchmark.id}/{model.model}/{question}/{name}"
                     yield Divergence(FILE, path, _number(here[index][place]), _number(repeated[place]))
+
+
+def _other_texts(entry: BenchmarkResponses, row: int, rows: ModelRows) -> Iterator[Divergence]:
+    """Yield every text that is another one than there; where either run does not disclose them, there is none to compare."""
+    if entry.texts is None or rows.texts is None:
+        return
+    for index, question in enumerate(entry.questions):
+        for here, there in zip(entry.texts[row, index], np.resize(rows.texts[index], entry.texts[row, index].shape), strict=True):
+            if here is not None and there is not None and here != there:
+                yield Divergence(FILE, f"/{entry.benchmark}/{entry.models[row]}/{question}/text", str(here), str(there))
 
 
 def _logprobs(entry: BenchmarkResponses, row: int, rows: ModelRows) -> tuple[Values, Values]:

@@ -123,9 +123,11 @@ def _model(identifier: str, source: EarlierRun, run: VerifiedRun, statement: Sta
     try:
         known = {model.id: model for model in run.protocol.models}
         certificate = run.content(SIGNER).decode()
-        _ = run.responses
+        other = run.responses.protocol_sha256 != run.protocol.digest()
     except (EvalspecError, UnicodeDecodeError) as error:
         raise InputError(f"the run {source.run} cannot be used: {error}", hint="it was written by another version of evalspec") from error
+    if other:
+        raise InputError(f"the run {source.run} is not of one piece: its responses answer another protocol than its own", hint="ask its signer")
     if name not in known:
         raise InputError(f"the run {source.run} has no model '{name}'; it has {', '.join(known)}", hint="name one with model: ID")
     then = known[name]

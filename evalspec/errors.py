@@ -5,6 +5,7 @@ One tree.  `cli.main` is the only place that catches `EvalspecError`; anything e
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,14 +41,21 @@ class Diagnostic:
         if self.location and self.excerpt is not None:
             gutter = f"{self.location.line:>5} | "
             lines.append(gutter + self.excerpt)
-            lines.append(" " * (len(gutter) - 2) + "| " + " " * (self.location.column - 1) + "^" * max(1, self.span))
+            start = self.location.column - 1
+            before, marked = _columns(self.excerpt[:start]), _columns(self.excerpt[start : start + self.span])
+            lines.append(" " * (len(gutter) - 2) + "| " + " " * before + "^" * max(1, marked))
         if self.hint:
-            lines.append(f"      hint: {self.hint}")
+            lines.append("      hint: " + self.hint.replace("\n", "\n" + " " * 12))
         return "\n".join(lines)
 
 
+def _columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes: two for a wide character (UAX #11), none for a combining one."""
+    return sum(0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "FW" else 1 for character in text)
+
+
 class EvalspecError(Exception):
-    """A fault that a user can mend; carries every diagnostic at once and the exit code of the command."""
+    """A fault that a user can mend; carries every diagnostic at once, each one time, and the exit code of the command."""
 
     exit_code = 3
 
@@ -56,7 +64,7 @@ class EvalspecError(Exception):
             diagnostics = Diagnostic(diagnostics, hint=hint)
         if isinstance(diagnostics, Diagnostic):
             diagnostics = (diagnostics,)
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics = tuple(dict.fromkeys(diagnostics))
         super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics))
 
 

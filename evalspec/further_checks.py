@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evalspec.earlier_rows import compare_with_earlier
 from evalspec.materials import Where
+from evalspec.own_texts import check_own_texts
 from evalspec.page_check import check_page
 from evalspec.pdf_alone import derive
 from evalspec.pdf_check import check_pdf
@@ -41,10 +42,11 @@ class Answer:
 
 
 def check_recomputed(folder: Path, verification: Verification) -> tuple[Answer, ...]:
-    """Hold the page against the files, and compute findings and verdict again from the responses."""
-    page, found = check_page(folder, verification), recompute(folder, verification)
+    """Hold the page against the files, make other texts again, and compute findings and verdict again from the responses."""
+    page, texts, found = check_page(folder, verification), check_own_texts(folder, verification), recompute(folder, verification)
     return (
         Answer("page", page.state, page.exit_code, page.describe()),
+        Answer("texts", texts.state, texts.exit_code, texts.describe()),
         Answer("recomputation", found.state, found.exit_code, found.describe()),
     )
 

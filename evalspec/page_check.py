@@ -63,7 +63,7 @@ def check_page(folder: Path, verification: Verification) -> PageCheck:
         faults = tuple(number_faults(shown, _documents(run)))
     except Exception as error:  # noqa: BLE001 - a signed report can hold anything
         return PageCheck("not_checked", why=first_fault(error))
-    why = _other_edition(run)
+    why = other_edition(run)
     if not why:
         try:
             faults += tuple(fault for fault in text_faults(page, compose(_dossier(run)).html) if fault.place not in {one.place for one in faults})
@@ -73,7 +73,7 @@ def check_page(folder: Path, verification: Verification) -> PageCheck:
     return PageCheck("differs" if faults else "not_compared" if why else "same", len(shown), faults, why)
 
 
-def _other_edition(run: VerifiedRun) -> str:
+def other_edition(run: VerifiedRun) -> str:
     """Say by what the page was written where that is not this very evalspec; nothing where it is."""
     statement = run.verification.statement
     if statement is None:

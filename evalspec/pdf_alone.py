@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from evalspec.analyses.catalogue import catalogue
 from evalspec.analyses.recomputation import MOST_SHOWN, Divergence
 from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.findings import Findings
@@ -14,10 +15,16 @@ from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.study import AnalysisRequest
 from evalspec.artifacts.verdict import Verdict
 from evalspec.gating import gate
+from evalspec.language.compile import study_in
 from evalspec.signing.files import read_regular
 from evalspec.signing.pdf_seal import LARGEST_PDF, PdfSeal, read_apart
 from evalspec.signing.verification import Verification
-from evalspec.store import FINDINGS, PROTOCOL, VERDICT, first_fault
+from evalspec.store import FINDINGS, PROTOCOL, STUDY_SOURCE, VERDICT, first_fault
+
+OTHER_STUDY = (
+    "the attached study.yaml does not ask for what the attached protocol.json answers: it is that of another study, "
+    "or another version of evalspec read it otherwise"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,8 @@ class Derivation:
     def describe(self) -> str:
         """Return what came of it, for people."""
         if self.state == "derived":
-            return "the attached decisions follow from the attached findings, and these answer what the attached protocol asks"
+            told = "the attached decisions follow from the attached findings, and these answer what the attached protocol asks"
+            return f"{told}; {self.why}" if self.why else f"{told}, which is what the attached study.yaml asks for"
         if self.state == "not_derivable":
             return f"the verdict was not derived again from the attached findings: {self.why}"
         more = len(self.divergences) - MOST_SHOWN
@@ -48,20 +56,29 @@ def derive(pdf: Path, verification: Verification) -> Derivation:
     if verification.outcome != "intact":
         return Derivation("not_derivable", why="the PDF is not as it was signed, or could not be checked")
     known = {attachment.name: attachment.sha256 for attachment in verification.attachments}
-    absent = [name for name in (PROTOCOL, FINDINGS, VERDICT) if name not in known]
+    absent = [name for name in (STUDY_SOURCE, PROTOCOL, FINDINGS, VERDICT) if name not in known]
     if absent:
         return Derivation("not_derivable", why=f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not attached")
     try:
         seal = read_apart(read_regular(pdf.parent, pdf.name, limit=LARGEST_PDF))
         if not isinstance(seal, PdfSeal) or {name: sha256_hex(content) for name, content in seal.attachments.items()} != known:
             return Derivation("not_derivable", why="the PDF changed while it was looked at")
-        return _derived(*(seal.attachments[name] for name in (PROTOCOL, FINDINGS, VERDICT)))
+        protocol = Protocol.from_json(seal.attachments[PROTOCOL])
+        absent = sorted({request.kind for request in protocol.analyses} - catalogue().keys())
+        if not absent and study_in(seal.attachments[STUDY_SOURCE], catalogue()).digest() != protocol.study_sha256:
+            return Derivation("not_derivable", why=OTHER_STUDY)
+        found = _derived(protocol, *(seal.attachments[name] for name in (FINDINGS, VERDICT)))
+        return (
+            replace(found, why=f"the attached study.yaml was not compiled: no analysis of the kind {absent[0]!r} is installed here")
+            if absent
+            else found
+        )
     except Exception as error:  # noqa: BLE001 - a signed report can hold anything
         return Derivation("not_derivable", why=first_fault(error))
 
 
-def _derived(protocol_json: bytes, findings_json: bytes, verdict_json: bytes) -> Derivation:
-    protocol, findings, recorded = Protocol.from_json(protocol_json), Findings.from_json(findings_json), Verdict.from_json(verdict_json)
+def _derived(protocol: Protocol, findings_json: bytes, verdict_json: bytes) -> Derivation:
+    findings, recorded = Findings.from_json(findings_json), Verdict.from_json(verdict_json)
     asked, answered = (
         [request.model_dump(mode="json", exclude={"planned"}) for request in side] for side in (protocol.analyses, _requests(findings))
     )

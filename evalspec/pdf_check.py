@@ -43,8 +43,8 @@ class PdfCheck:
         """Return what came of it, for people."""
         return {
             "same": "report.pdf is what report.html renders to, to the byte",
-            "same_words": "report.pdf has the words of report.html, each as often; its layout and drawings were not compared, as other versions of "
-            "WeasyPrint, Pango or fonts render it here",
+            "same_words": "report.pdf has the words of report.html, each as often, but report.html renders to other bytes here: other versions of "
+            "WeasyPrint, Pango or fonts do that, and so would a changed layout or drawing, which were not compared",
             "differs": f"report.pdf does not say what report.html says; only in one of the two: {', '.join(self.words)}",
             "not_compared": f"report.pdf was not held against report.html: {self.why}",
         }[self.state]

@@ -10,8 +10,8 @@ from typing import Literal
 from evalspec import surroundings
 from evalspec.artifacts.base import Artifact, JsonValue, canonical_json, sha256_hex
 from evalspec.artifacts.deviations import tells_more
-from evalspec.artifacts.lock import LOCK, Before, Lock, LockedAnalysis, LockedBenchmark, LockedModel, LockedPlan
-from evalspec.artifacts.protocol import EarlierIdentity, Protocol, ProtocolBenchmark, RecordIdentity, known_digest
+from evalspec.artifacts.lock import LOCK, Before, Lock, LockedPlan, listed
+from evalspec.artifacts.protocol import EarlierIdentity, Protocol, RecordIdentity
 from evalspec.artifacts.schedule import Schedule
 from evalspec.artifacts.study import Study
 from evalspec.attempts import Attempts, attempt_at
@@ -132,6 +132,8 @@ def lock_study(place: StudyPlace, plan: tuple[Study, Protocol, Schedule], *, rep
 def _lock(place: StudyPlace, plan: tuple[Study, Protocol, Schedule], replaced: FoundLock | None, signer: Signer) -> Lock:
     """Return what is signed before scoring: the plan, and what the cache folder and the repository know of earlier answers and attempts."""
     study, protocol, schedule = plan
+    plain = _plain(protocol)
+    told = listed(plain)
     git, attempt = surroundings.git_state(place.path), attempt_at("lock", place.path, place.root, protocol)
     return Lock(
         locked_at=surroundings.timestamp(),
@@ -139,12 +141,10 @@ def _lock(place: StudyPlace, plan: tuple[Study, Protocol, Schedule], replaced: F
         study_source_sha256=study.source_sha256,
         study_sha256=study.digest(),
         protocol_sha256=protocol.digest(),
-        benchmarks=tuple(map(_benchmark, protocol.benchmarks)),
-        models=tuple(LockedModel(id=model.id, kind=model.identity.kind, sha256=known_digest(model.identity)) for model in protocol.models),
-        analyses=tuple(
-            LockedAnalysis(id=request.id, kind=request.kind, planned=request.planned, sha256=request.digest()) for request in protocol.analyses
-        ),
-        thresholds_sha256=None if protocol.thresholds is None else protocol.thresholds.digest(),
+        benchmarks=told.benchmarks,
+        models=told.models,
+        analyses=told.analyses,
+        thresholds_sha256=told.thresholds_sha256,
         before=_before(protocol, schedule, place.cache),
         earlier=Attempts(place.cache).earlier(attempt, committed=_committed(lock_beside(place.path))),
         replaces=None if replaced is None else replaced.signed.sha256,
@@ -152,7 +152,7 @@ def _lock(place: StudyPlace, plan: tuple[Study, Protocol, Schedule], replaced: F
         git_dirty=git.dirty,
         signer_certificate=signer.certificate_pem.decode("ascii"),
         study=_plain(study),
-        protocol=_plain(protocol),
+        protocol=plain,
     )
 
 
@@ -177,17 +177,6 @@ def _readable(versions: Iterable[bytes]) -> Iterable[Lock]:
             yield read_lock(content).lock
         except ValueError:
             continue
-
-
-def _benchmark(benchmark: ProtocolBenchmark) -> LockedBenchmark:
-    preambles: JsonValue = [preamble.model_dump(mode="json") for preamble in benchmark.preambles]
-    return LockedBenchmark(
-        id=benchmark.id,
-        source_sha256=benchmark.source_sha256,
-        questions=len(benchmark.questions),
-        questions_sha256=sha256_hex(canonical_json([question.sha256 for question in benchmark.questions])),
-        prompt_sha256=sha256_hex(canonical_json([benchmark.prompt, preambles])),
-    )
 
 
 def _plain(artifact: Artifact) -> dict[str, JsonValue]:

@@ -53,6 +53,9 @@ def _faults(
 ) -> Iterator[Divergence]:
     row, model = which
     if benchmark.scoring.method != "sampled":
+        if benchmark.disclosure != "none" and _lacks_logprobs(entry, row):
+            path = f"/{entry.benchmark}/{entry.models[row]}/logprobs"
+            yield Divergence(FILE, path, None, "the log-probabilities that its choices follow from")
         yield from _of_model(entry, row, questions)
     elif benchmark.disclosure == "full" and questions is not None and (isinstance(model.identity, CheckpointIdentity) or _has_texts(entry, row)):
         yield from _of_texts(entry, row, benchmark.scoring, questions)
@@ -61,6 +64,10 @@ def _faults(
 def _has_texts(entry: BenchmarkResponses, row: int) -> bool:
     """Return whether a model's texts are there: those of an earlier run need not have been disclosed in it."""
     return entry.texts is not None and any(text is not None for text in entry.texts[row].ravel())
+
+
+def _lacks_logprobs(entry: BenchmarkResponses, row: int) -> bool:
+    return entry.logprobs is None or bool(np.isnan(entry.logprobs[row]).all())
 
 
 def _of_texts(entry: BenchmarkResponses, row: int, scoring: SampledScoring, questions: Sequence[Question]) -> Iterator[Divergence]:
@@ -89,7 +96,7 @@ def _of_texts(entry: BenchmarkResponses, row: int, scoring: SampledScoring, ques
 
 def _of_model(entry: BenchmarkResponses, row: int, questions: Sequence[Question] | None) -> Iterator[Divergence]:
     choices, scores, reasons = entry.choices[row], entry.scores[row], entry.reasons[row]
-    if entry.logprobs is None or np.isnan(entry.logprobs[row]).all():
+    if entry.logprobs is None or _lacks_logprobs(entry, row):
         return  # not disclosed: choices are not recorded either
     best = best_choices(entry.logprobs[row])
     for index in np.flatnonzero((choices != best[:, None]).any(axis=1)).tolist():

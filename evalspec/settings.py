@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError
 
@@ -14,6 +16,9 @@ from evalspec.artifacts.protocol import BatchRule
 from evalspec.devices import AUTO, read_devices
 from evalspec.errors import Diagnostic, Location, StoreError, UsageError
 from evalspec.places import SETTINGS_FILE, find_root
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 LARGEST_FILE = 2**20
 PATHS = ("cache", "hub_cache", "key")
@@ -121,13 +126,16 @@ def read_settings(file: Path | None, defaults: Settings) -> Settings:
         return defaults
     import tomllib  # noqa: PLC0415 - most studies have no such file
 
+    text = ""
     try:
-        content = _File.model_validate(tomllib.loads(_text(file)))
+        text = _text(file)
+        content = _File.model_validate(tomllib.loads(text))
     except ValidationError as error:
-        raise UsageError(tuple(_fault(file, entry["loc"], entry["msg"]) for entry in error.errors())) from error
+        faults = (_fault(file, text, entry) for entry in error.errors())
+        raise UsageError(sorted(faults, key=lambda fault: fault.location or Location("", 0))) from error
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and thousands of brackets
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise UsageError(Diagnostic(f"the file is not valid TOML: {why}", location=Location(str(file), 1))) from error
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise UsageError(Diagnostic(f"the file is not valid TOML: {why}", location=_place(file, text, why))) from error
     given = {name: value for name, value in content.model_dump().items() if value is not None}
     paths = {name: file.parent / given[name] for name in PATHS if name in given}
     return replace(defaults, **{**given, **paths})
@@ -141,7 +149,22 @@ def _text(file: Path) -> str:
     return content.decode("utf-8")
 
 
-def _fault(file: Path, place: tuple[int | str, ...], message: str) -> Diagnostic:
-    name = ".".join(str(part) for part in place)
-    known = ", ".join(sorted(_File.model_fields))
-    return Diagnostic(f"{name}: {message}", hint=f"known keys are {known}", location=Location(str(file), 1))
+def _place(file: Path, text: str, why: str) -> Location:
+    """Return where tomllib says that a text stops being TOML: it knows a line and column, or the end."""
+    named = re.search(r"\(at line (\d+), column (\d+)\)", why)
+    if named:
+        return Location(str(file), int(named[1]), int(named[2]))
+    return Location(str(file), max(1, len(text.splitlines())) if "at end of document" in why else 1)
+
+
+def _fault(file: Path, text: str, entry: ErrorDetails) -> Diagnostic:
+    name = ".".join(str(part) for part in entry["loc"])
+    written = (number for number, line in enumerate(text.splitlines(), 1) if re.match(rf"\s*[\"']?{re.escape(str(entry['loc'][0]))}\b", line))
+    location = Location(str(file), next(written, 1))
+    if entry["type"] == "extra_forbidden":
+        close = get_close_matches(name, _File.model_fields, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known keys are {', '.join(sorted(_File.model_fields))}"
+        return Diagnostic(f"{name}: unknown key", hint, location)
+    told = re.sub(r"^(?:Input|String) should |^Value error, ", lambda found: "must " if "should" in found[0] else "", entry["msg"])
+    given = f", not {str(entry['input'])[:60]!r}" if isinstance(entry["input"], str) else f", not {entry['input']}"
+    return Diagnostic(f"{name}: {told}" + (given if told.startswith("must ") else ""), location=location)

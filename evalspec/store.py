@@ -66,6 +66,8 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             _check_ours(self.path, sorted(entry.name for entry in self.path.iterdir()))
+        except FileExistsError as error:
+            raise StoreError(f"{self.path} is no folder, and a run needs one", hint="name another place with --out") from error
         except OSError as error:
             raise StoreError(f"{self.path} cannot be used: {error.strerror}", hint="name another folder with --out") from error
 

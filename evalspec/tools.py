@@ -19,7 +19,8 @@ from evalspec.artifacts.verdict import Verdict
 from evalspec.earlier_runs import EarlierModel, read_earlier
 from evalspec.edition import edition_of
 from evalspec.errors import Diagnostic, InputError, MissingLibrary, StoreError, how_to_install
-from evalspec.language.compile import CompiledStudy
+from evalspec.language.compile import CompiledStudy, located
+from evalspec.language.faults import Fault
 from evalspec.places import can_be_written, keep_out_of_git, nearest_existing, write_privately
 from evalspec.planning.checkpoints import find_checkpoint, identify
 from evalspec.planning.digests import RememberedDigests
@@ -102,12 +103,17 @@ def check_places(out: Path, settings: Settings, seal: Seal) -> None:
     """Raise StoreError with every place that a run writes to and may not, before the run has cost anything."""
     trust = [("--trust-out", seal.public.file)] if seal.public else []
     faults = [
-        Diagnostic(f"{place} cannot be written", hint=f"make {nearest_existing(place)} writable, or name another place with {option}")
+        Diagnostic(f"{place} cannot be written", hint=f"{_obstacle(place)} name another place with {option}")
         for option, place in (("--out", out), ("--cache", settings.cache), *trust)
         if not can_be_written(place)
     ]
     if faults:
         raise StoreError(faults)
+
+
+def _obstacle(place: Path) -> str:
+    nearest = nearest_existing(place)
+    return f"make {nearest} writable, or" if nearest.is_dir() else f"{nearest} is no folder:"
 
 
 def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, ResolvedModel]:
@@ -116,12 +122,13 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
     digests = RememberedDigests.from_json(remembered.read_bytes()) if remembered.is_file() else RememberedDigests()
     before, models = dict(digests.known), dict[str, ResolvedModel]()
     faults: list[Diagnostic] = []
-    for model in compiled.study.models:
+    for number, model in enumerate(compiled.study.models):
         try:
             if isinstance(model.source, CheckpointSource):
                 models[model.id] = _resolve(model, model.source, compiled, settings, digests)
         except InputError as error:
-            faults += error.diagnostics
+            wrong = [Fault(("models", number, "source"), fault.message, fault.hint) for fault in error.diagnostics]
+            faults += located(wrong, compiled.source)
     try:
         for record in read_records(compiled.study, folder=compiled.folder, root=compiled.root):
             models[record.model] = ResolvedModel(record.identity, record.path, None, record)

@@ -159,6 +159,7 @@ def test_a_bug_shows_its_traceback_and_is_never_taken_for_a_failed_check() -> No
         (("run", "study.yaml", "--thread", "2"), "did you mean --threads?"),
         (("verify", "x", "--recomptue"), "did you mean --recompute?"),
         (("validate", "study.yaml", "second.yaml"), "unrecognized arguments: second.yaml"),
+        (("--quiet", "run", "study.yaml"), "--quiet stands behind the verb: evalspec run --quiet"),
         (("run", "study.yaml", "--threads", "٣"), "is not a whole number"),
         (("run", ""), "an empty text names no file"),
         (("run", "study.yaml", "--out", ""), "an empty text names no file"),
@@ -191,13 +192,25 @@ def test_every_place_that_a_run_cannot_write_to_is_named_before_it_has_cost_anyt
     assert main(["plan", str(study), "--cache", "file"]) == 3
     assert "the cache folder file is a file" in capsys.readouterr().err
     assert [f"file/{name} cannot be written" in said for name in ("out", "cache", "trust.yaml")] == [True, True, True]
+    assert "/file is no folder: name another place with --out" in said
     assert "analyse" not in said
+
+
+def test_a_fault_that_two_models_share_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", str(tmp_path / "s")]) == 0
+    (tmp_path / "s" / "empty").mkdir()
+    written = tmp_path / "s" / "study.yaml"
+    written.write_text(written.read_text(encoding="utf-8").replace("responses: recorded.csv", "path: empty"), encoding="utf-8")
+    assert [(main([verb, str(written)]), capsys.readouterr().err.count("'empty' has no config.json")) for verb in ("validate", "plan")] == [
+        (3, 1),
+        (3, 1),
+    ]
 
 
 def test_a_trust_file_that_is_none_leaves_no_new_key_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "team.yaml").write_text("- nothing")
     assert main(["keygen", "--organisation", "X", "--out", str(tmp_path / "k.p12"), "--no-passphrase", "--trust", str(tmp_path / "team.yaml")]) == 3
-    assert "team.yaml is not right" in capsys.readouterr().err
+    assert "the trust file is not right" in capsys.readouterr().err
     assert not (tmp_path / "k.p12").exists()
 
 

@@ -26,6 +26,18 @@ def test_every_diagnostic_is_printed_with_its_place_excerpt_and_hint(capsys: pyt
     assert "2 faults" in printed
 
 
+def test_the_caret_stands_under_its_place_where_characters_take_two_columns_or_none() -> None:
+    wide = Diagnostic("stray", location=Location("s.yaml", 1, 5), excerpt='"日本" x', span=1)
+    assert str(wide).splitlines()[2] == "      | " + " " * 6 + "^"
+    assert str(Diagnostic("all", location=Location("s.yaml", 1, 2), excerpt='"日本" x', span=2)).splitlines()[2] == "      |  ^^^^"
+    assert str(Diagnostic("accent", location=Location("s.yaml", 1, 3), excerpt="e\u0301x", span=1)).splitlines()[2] == "      |  ^"
+
+
+def test_a_hint_of_several_lines_stays_under_its_first(capsys: pytest.CaptureFixture[str]) -> None:
+    Console().error(StudyError("no library", hint="install it:\nDebian: apt-get install it"))
+    assert capsys.readouterr().err.splitlines()[1:] == ["      hint: install it:", "            Debian: apt-get install it"]
+
+
 def test_an_error_is_one_json_object_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
     Console(json=True).error(StudyError(Diagnostic("no", location=Location("s.yaml", 1, 2))))
     content = json.loads(capsys.readouterr().out)

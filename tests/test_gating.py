@@ -19,6 +19,7 @@ from evalspec.gating import (
     FRACTIONAL,
     LAST_LOOK,
     MEANS,
+    NO_BOUND,
     NOT_COMPARED,
     ONE_LOOK,
     PLANNED_LOOK,
@@ -97,6 +98,10 @@ def test_at_zero_the_adjusted_test_decides(value: float, separated: bool, limit:
 
 def test_not_significant_never_passes_a_check_at_zero() -> None:
     assert outcome(difference(0.001, 0.0005, 0.002, separated=False), baseline="n", above=0.0) == ("inconclusive", TEST_OPEN)
+
+
+def test_a_value_without_an_interval_is_not_called_undefined_and_never_passes() -> None:
+    assert outcome(estimate(0.9, None, None), at_least=0.5) == ("inconclusive", NO_BOUND)
 
 
 def test_an_undefined_or_absent_estimate_is_inconclusive_never_passed() -> None:
@@ -202,7 +207,7 @@ def test_a_one_sided_bound_passes_or_stays_open_and_fails_only_with_its_opposite
     assert outcome(estimate(0.7, 0.65, None, **lower), at_least=0.6)[0] == "passed"
     assert outcome(estimate(0.7, 0.65, None, **lower), at_least=0.9)[0] == "inconclusive"
     assert outcome(estimate(0.7, 0.65, 0.75, **lower), at_least=0.9)[0] == "failed"
-    assert outcome(estimate(0.7, 0.65, None, **lower), at_most=0.9) == ("inconclusive", UNDEFINED)
+    assert outcome(estimate(0.7, 0.65, None, **lower), at_most=0.9) == ("inconclusive", NO_BOUND)
 
 
 def test_an_undecided_check_says_what_it_needs_and_what_another_look_costs() -> None:

@@ -83,3 +83,25 @@ def test_words_that_only_the_pdf_has_are_named() -> None:
         pytest.skip("pdftotext is not installed")
     assert (found.state, found.exit_code, found.words) == ("differs", 1, ("90", "98.7"))
     assert _by_words(first, again).state == "same_words"
+
+
+@pytest.mark.parametrize(
+    "change", [lambda text: text.replace(b"title:", b"title: Not", 1), lambda text: text + b"# a remark\n", lambda _: b"title: x\n"]
+)
+def test_a_study_that_the_attached_protocol_was_not_made_from_is_told(
+    change: Callable[[bytes], bytes], tmp_path: Path, attached: dict[str, bytes]
+) -> None:
+    pdf = mailed(tmp_path, {**attached, "study.yaml": change(attached["study.yaml"])})
+    found = derive(pdf, verify_pdf(pdf))
+    assert (found.state, found.exit_code, "was not derived again" in found.describe()) == ("not_derivable", 3, True)
+
+
+def test_a_kind_of_analysis_that_is_not_installed_here_is_named(tmp_path: Path, attached: dict[str, bytes]) -> None:
+    changed = {name: json.loads(attached[name]) for name in ("protocol.json", "findings.json", "verdict.json")}
+    changed["protocol.json"]["analyses"][0]["kind"] = changed["findings.json"]["findings"][0]["request"]["kind"] = "elsewhere"
+    protocol = canonical_json(changed["protocol.json"])
+    changed["findings.json"]["protocol_sha256"] = sha256_hex(protocol)
+    findings = canonical_json(changed["findings.json"])
+    verdict = canonical_json(changed["verdict.json"] | {"findings_sha256": sha256_hex(findings)})
+    pdf = mailed(tmp_path, {**attached, "protocol.json": protocol, "findings.json": findings, "verdict.json": verdict})
+    assert "study.yaml was not compiled: no analysis of the kind 'elsewhere' is installed here" in derive(pdf, verify_pdf(pdf)).describe()

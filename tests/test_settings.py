@@ -40,6 +40,29 @@ def test_devices_are_a_list_with_commas(tmp_path: Path) -> None:
     assert read_settings(written(tmp_path, 'devices = "cpu,cpu"'), DEFAULTS).devices == ("cpu", "cpu")
 
 
+def test_every_fault_in_the_file_has_its_line_plain_words_and_a_hint_that_is_about_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_settings(written(tmp_path, 'cache = 3\n\nthreds = 2\nexecutor = "slurm"\nthreads = "two"\n'), DEFAULTS)
+    faults = caught.value.diagnostics
+    assert [fault.location and (fault.location.line, fault.location.column) for fault in faults] == [(1, 1), (3, 1), (4, 1), (5, 1)]
+    assert [fault.message for fault in faults] == [
+        "cache: must be a valid string, not 3",
+        "threds: unknown key",
+        "executor: must be 'local' or 'ray', not 'slurm'",
+        "threads: must be a valid integer, not 'two'",
+    ]
+    assert [fault.hint for fault in faults] == [None, "did you mean threads?", None, None]
+
+
+@pytest.mark.parametrize(("text", "place"), [("a = 1\nb = = 2\n", (2, 5)), ("threads = 1\ncache = [\n", (2, 1))])
+def test_what_is_no_toml_has_its_place(tmp_path: Path, text: str, place: tuple[int, int]) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_settings(written(tmp_path, text), DEFAULTS)
+    location = caught.value.diagnostics[0].location
+    assert location is not None
+    assert (location.line, location.column) == place
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

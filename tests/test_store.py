@@ -229,7 +229,7 @@ def test_a_run_directory_with_a_foreign_file_or_a_link_is_refused(full: RunDirec
 
 def test_a_file_where_the_folder_should_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be used"):
+    with pytest.raises(StoreError, match=r"file is no folder, and a run needs one"):
         RunDirectory(tmp_path / "file").prepare()
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 __all__ = [
     "FINGERPRINT_PATTERN",
@@ -15,6 +15,7 @@ __all__ = [
     "BenchmarkId",
     "Digest",
     "Fingerprint",
+    "FormatOne",
     "Identifier",
     "JsonValue",
     "ModelId",
@@ -35,6 +36,16 @@ Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 FINGERPRINT_PATTERN = r"^SHA256:[A-Za-z0-9+/]{43}=$"
 Fingerprint = Annotated[str, Field(pattern=FINGERPRINT_PATTERN)]
 """Of a public key: `SHA256:` and the base64 of the SHA-256 of its SubjectPublicKeyInfo."""
+
+
+def _whole(value: Any) -> Any:  # Any: whatever JSON held
+    if type(value) is not int:  # in Python 1, 1.0 and True are equal, and a literal takes each for the other
+        raise ValueError("the version of the format must be the whole number 1")
+    return value
+
+
+FormatOne = Annotated[Literal[1], BeforeValidator(_whole)]
+"""The version of a file's format: the number 1, and nothing that Python takes for it."""
 
 Precision = Literal["as_shipped", "float32", "bfloat16", "float16"]
 """In which numbers a model computes: those that its weights are stored in, or these."""

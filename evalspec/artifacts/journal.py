@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from evalspec.artifacts.base import Artifact, Digest, Precision, sha256_hex
+from evalspec.artifacts.base import Artifact, Digest, FormatOne, Precision, sha256_hex
 from evalspec.artifacts.protocol import BatchRule
 from evalspec.artifacts.served import Reply, ServerAbilities
 
@@ -30,7 +30,7 @@ LogProbability = Annotated[float, Field(le=1.0)]
 class JobKey(Artifact):
     """Everything that can change a job's results but the arithmetic of the machine; `digest()` is the job's id."""
 
-    format: Literal[1] = 1
+    format: FormatOne = 1
     weights_sha256: Digest
     tokenizer_sha256: Digest
     precision: Precision
@@ -75,7 +75,7 @@ class TopTokens(Artifact):
 class SampledKey(Artifact):
     """Everything that can change the texts that a job generates, and how they are read where the texts are not kept."""
 
-    format: Literal[1] = 1
+    format: FormatOne = 1
     weights_sha256: Digest
     tokenizer_sha256: Digest
     precision: Precision

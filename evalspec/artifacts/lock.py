@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, Self
+from datetime import datetime
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from evalspec.artifacts.base import Artifact, Digest, Identifier, JsonValue, canonical_json, sha256_hex
+from evalspec.artifacts.base import Artifact, Digest, FormatOne, Identifier, JsonValue, canonical_json, sha256_hex
 
 LOCK = "lock.dsse.json"
 """The name of a lock in a run directory; beside a study it has the study's name before it."""
 
 SELF_ASSERTED = "self-asserted: no timestamp authority"
+
+DIGESTS = MappingProxyType({"checkpoint": "weights_sha256", "recorded": "sha256", "earlier_run": "responses_sha256"})
+"""Under which key of its identity a model's digest stands, by what it is; one behind a server has none."""
+
+
+def _real_time(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
 
 
 class _Said(Artifact):
@@ -91,8 +101,8 @@ class Lock(_Said):
     Raises ValueError where a digest is not that of the content beside it.
     """
 
-    format_version: Literal[1] = 1
-    locked_at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+    format_version: FormatOne = 1
+    locked_at: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"), AfterValidator(_real_time)]
     time_authority: Literal["self-asserted: no timestamp authority"] = "self-asserted: no timestamp authority"
     versions: dict[str, str]
     study_source_sha256: Digest
@@ -120,10 +130,61 @@ class Lock(_Said):
             raise ValueError("study and protocol of the lock do not belong together")
         return self
 
+    @model_validator(mode="after")
+    def _lists_fit(self) -> Self:
+        """Hold the lists that people read against the protocol beside them; one of another version's form names nothing here."""
+        try:
+            found = listed(self.protocol)
+        except (KeyError, TypeError):
+            return self
+        for name in ("benchmarks", "models", "analyses", "thresholds_sha256"):
+            if getattr(self, name) != getattr(found, name):
+                raise ValueError(f"the {name.removesuffix('_sha256')} that the lock lists are not those of the protocol in it")
+        return self
+
     @property
     def seed(self) -> JsonValue:
         """The seed that was settled."""
         return self.protocol.get("seed")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a lock lists of its protocol, for people."""
+
+    benchmarks: tuple[LockedBenchmark, ...]
+    models: tuple[LockedModel, ...]
+    analyses: tuple[LockedAnalysis, ...]
+    thresholds_sha256: Digest | None
+
+
+def listed(protocol: Mapping[str, Any]) -> Listed:  # Any: a protocol as JSON, whose keys another version may have named otherwise
+    """Return what a lock lists of a protocol; raises KeyError or TypeError for one of another version's form."""
+    thresholds = protocol["thresholds"]
+    return Listed(
+        tuple(map(_benchmark, protocol["benchmarks"])),
+        tuple(_model(entry["id"], entry["identity"]) for entry in protocol["models"]),
+        tuple(LockedAnalysis(id=one["id"], kind=one["kind"], planned=one["planned"], sha256=_digest(one)) for one in protocol["analyses"]),
+        None if thresholds is None else _digest(thresholds),
+    )
+
+
+def _benchmark(entry: Mapping[str, Any]) -> LockedBenchmark:
+    return LockedBenchmark(
+        id=entry["id"],
+        source_sha256=entry["source_sha256"],
+        questions=len(entry["questions"]),
+        questions_sha256=_digest([question["sha256"] for question in entry["questions"]]),
+        prompt_sha256=_digest([entry["prompt"], entry["preambles"]]),
+    )
+
+
+def _model(name: str, identity: Mapping[str, Any]) -> LockedModel:
+    return LockedModel(id=name, kind=identity["kind"], sha256=identity.get(DIGESTS.get(identity["kind"], "")))
+
+
+def _digest(content: JsonValue) -> str:
+    return sha256_hex(canonical_json(content))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from evalspec.artifacts.base import Artifact, Digest, Fingerprint, Identifier, Precision
+from evalspec.artifacts.base import Artifact, Digest, Fingerprint, FormatOne, Identifier, Precision
 from evalspec.artifacts.samples import Sample
 from evalspec.artifacts.scores import Score
 from evalspec.artifacts.served import ServedIdentity
@@ -219,7 +219,7 @@ class BatchRule(Artifact):
 class Protocol(Artifact):
     """The study resolved to digests: two runs of one protocol must tell the same story."""
 
-    format: Literal[1] = 1
+    format: FormatOne = 1
     study_sha256: Digest
     seed: int
     models: tuple[ProtocolModel, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from evalspec.artifacts.base import Artifact, Digest
+from evalspec.artifacts.base import Artifact, Digest, FormatOne
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.questions import Question
 from evalspec.artifacts.served import ServedIdentity
@@ -15,7 +15,7 @@ from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, Order, Preambl
 class ServedKey(Artifact):
     """Everything that decides what a server is asked; what it answers with is for the server to say. `digest()` is the job's id."""
 
-    format: Literal[1] = 1
+    format: FormatOne = 1
     endpoint: str
     name: str
     merge_variants: bool

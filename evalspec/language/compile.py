@@ -83,6 +83,17 @@ def compile_text(text: bytes, file: str, catalogue: Catalogue, surroundings: Sur
     return CompiledStudy(study, text, surroundings, source, planned_sizes(study, catalogue))
 
 
+def study_in(text: bytes, catalogue: Catalogue) -> Study:
+    """Return the study that a text asks for, by the text alone: nothing that it names is looked for, as it need not be where a report is read.
+
+    Raises StudyError with every fault of the grammar, in file order.
+    """
+    source = read_source(text, "study.yaml")
+    grammar = build_grammar(_asked_for(source, catalogue))
+    refuse((*source.faults, *located(version_faults(source) or grammar_faults(grammar, source), source)))
+    return study_of(text, source.content, grammar, catalogue)
+
+
 def located(faults: Iterable[Fault], source: Source) -> Iterator[Diagnostic]:
     """Yield the faults with their place and the line that they stand on."""
     for fault in faults:
@@ -104,6 +115,8 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
+        if path.is_symlink():
+            raise StudyError(f"{quoted(str(path))} is a link that leads nowhere", hint="mend the link, or name the study itself") from error
         names = sorted(entry.name for entry in path.parent.glob("*.y*ml")) if path.parent.is_dir() else []
         hint = suggestion(path.name, names, what="in this folder there are")
         raise StudyError(f"there is no study file {quoted(str(path))}", hint=hint or "evalspec init DIR writes a first study") from error

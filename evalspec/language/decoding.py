@@ -15,7 +15,9 @@ LINE_BREAK = re.compile(r"\r\n|\r|\n")
 def decode(text: bytes, file: str) -> Page:
     """Return the lines of a UTF-8 text, a byte order mark left out; raises StudyError for anything else."""
     if len(text) > MAX_BYTES:
-        raise StudyError(f"{file} has {len(text):,} bytes; a study may have {MAX_BYTES:,}", hint="keep questions and results in files of their own")
+        raise StudyError(
+            f"{file} has more than the {MAX_BYTES:,} bytes that a study may have", hint="keep questions and results in files of their own"
+        )
     try:
         decoded = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:

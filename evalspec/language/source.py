@@ -121,7 +121,9 @@ class _Builder:
         if self._nodes > MAX_NODES:
             raise self.stop(self._span(event), f"a study may hold {MAX_NODES:,} values; here begins one more", "keep questions in files of their own")
         if len(self._open) >= MAX_DEPTH and isinstance(event, CollectionStartEvent):
-            raise self.stop(self._span(event), f"this is nested deeper than {MAX_DEPTH} levels", None)
+            raise self.stop(
+                self._span(event), f"this is nested deeper than {MAX_DEPTH} levels", "no part of a study needs that many: look for stray brackets"
+            )
 
     def _key(self, parent: _Open, event: NodeEvent) -> None:
         parent.key_read, parent.key = True, None

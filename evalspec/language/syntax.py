@@ -29,17 +29,23 @@ class Wording:
 
 
 COLON = "quote text that holds a colon followed by a space, and check that keys of one mapping begin in one column"
+QUOTE = "put the same quote at the end of the text, or delete this one"
 WORDINGS = (
     Wording(r"found character '\\t'", "a tab stands where YAML allows only spaces", "replace the tabs of this file by spaces"),
     Wording(r"found character '(.)' that cannot", "the character {0} cannot begin a value", "put the text in quotes"),
     Wording(r"mapping values are not allowed", "a colon stands where no key can be", COLON),
     Wording(r"sequence entries are not allowed", "a list entry cannot begin here", "begin the list on a line of its own, or write it as [a, b]"),
     Wording(r"could not find expected ':'", "this line is not of the form key: value", "write a colon and a space after the key", at_start=True),
-    Wording(r"expected '[,?].*got '<stream end>'", "this bracket is never closed", None, at_start=True),
+    Wording(
+        r"expected '[,?].*got '<stream end>'",
+        "this bracket is never closed",
+        "put the bracket that closes it at the end of the list or mapping",
+        at_start=True,
+    ),
     Wording(r"expected ',' or '(.)'.*on another line", "this bracket is not closed: {0} is missing", None, at_start=True),
     Wording(r"expected ',' or '(.)'", "a comma or {0} is missing here", None),
-    Wording(r"quoted scalar.*unexpected end of stream", "this quote is never closed", None, at_start=True),
-    Wording(r"quoted scalar.*unexpected document separator", "this quote is never closed", None, at_start=True),
+    Wording(r"quoted scalar.*unexpected end of stream", "this quote is never closed", QUOTE, at_start=True),
+    Wording(r"quoted scalar.*unexpected document separator", "this quote is never closed", QUOTE, at_start=True),
     Wording(r"unknown escape character '(.*)'", "\\{0} is not an escape of double-quoted text", "write \\\\ for a backslash, or use single quotes"),
     Wording(r"escape sequence of", "this escape needs more hexadecimal digits", "write \\\\ for a backslash, or use single quotes"),
     Wording(

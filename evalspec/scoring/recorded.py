@@ -168,7 +168,8 @@ def _logprobs(answers: RecordedAnswers, index: int, question: Question, faults: 
         return None
     if len(numbers) != count or not all(-math.inf < number <= 0 for number in numbers):
         message = f"column '{answers.logprobs.name}': {count} log-probabilities of at most 0 are needed"
-        got = f", got{faults.quote(cells)}" if faults.disclosure == "full" else ""
+        written = ", ".join("" if cell is None else str(cell) for cell in cells) if isinstance(cells, list | tuple) else cells
+        got = f", got{faults.quote(written)}" if faults.disclosure == "full" else ""
         faults.add(answers.place(index), message + got, hint="one natural logarithm of a probability for each choice, in the order of the choices")
         return None
     return numbers

@@ -12,7 +12,7 @@ from evalspec.artifacts.questions import Question
 from evalspec.artifacts.responses import Origin
 from evalspec.artifacts.sources import RecordedResponses
 from evalspec.artifacts.study import Disclosure, Study
-from evalspec.errors import Diagnostic, InputError
+from evalspec.errors import Diagnostic, InputError, Location
 from evalspec.places import resolve_inside
 from evalspec.scoring.replay import BENCHMARK, ID, MODEL, ReadTable, answers_of, as_name, identify_record, read_rows
 from evalspec.scoring.tables import RecordedTable
@@ -56,17 +56,21 @@ def read_records(study: Study, *, folder: Path, root: Path) -> tuple[Record, ...
 
 
 def check_records(records: Sequence[Record], sources: Sources) -> None:
-    """Read every recorded answer to a question of the sources; raises InputError with the faults of all tables, each once."""
-    faults: dict[Diagnostic, None] = {}
+    """Read every recorded answer to a question of the sources; raises InputError with the faults of all tables, each once, in file order."""
+    tables: dict[str, dict[Diagnostic, None]] = {}
     for record in records:
         for benchmark, questions in sources.items():
             origin = Origin(model=record.model, benchmark=benchmark, route="recorded", precision="as recorded")
             try:
                 read_rows(record.table, record.identity.model, questions, origin)
             except InputError as error:
-                faults |= dict.fromkeys(error.diagnostics)
-    if faults:
-        raise InputError(faults)
+                tables.setdefault(record.table.name, {}).update(dict.fromkeys(error.diagnostics))
+    if tables:
+        raise InputError(fault for faults in tables.values() for fault in sorted(faults, key=_place))
+
+
+def _place(fault: Diagnostic) -> tuple[bool, Location]:
+    return fault.location is None, fault.location or Location("", 0)
 
 
 def _refuse_choices(record: Record, benchmark: str) -> None:

@@ -11,10 +11,11 @@ from evalspec.artifacts.lock import LOCK, SELF_ASSERTED
 from evalspec.foreign import parse_bytes
 from evalspec.signing import files
 from evalspec.signing.lock import SignedLock, read_lock
-from evalspec.signing.statement import ATTACHED
+from evalspec.signing.statement import ATTACHED, STUDY
 from evalspec.signing.trust import Trust
 
 PROTOCOL, FINDINGS, VERDICT = "protocol.json", "findings.json", "verdict.json"
+CARRIED = frozenset({*ATTACHED, PROTOCOL, VERDICT, LOCK})
 PARENTS = ((FINDINGS, "protocol_sha256", PROTOCOL), (VERDICT, "findings_sha256", FINDINGS))
 NOT_COMPARED = (
     "not checked: that the numbers follow from the answers, which are not in the PDF, and that its pages show what the attached files hold",
@@ -28,26 +29,32 @@ class AttachedCheck:
 
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
 
 
 def check_attached(attached: Mapping[str, bytes], signer: str, trust: Trust, times: tuple[datetime, datetime]) -> AttachedCheck:
     """Hold attached files against each other; `signer` is the key of the PDF, `times` are when it was signed, by its own word, and now."""
     faults = [f"{name} is not attached to it" for name in ATTACHED if name not in attached]
+    faults += [f"a file is attached to it that no report carries: {name!r}" for name in sorted(attached.keys() - CARRIED)]
     faults += _foreign_parents(attached)
-    notes = [f"attached and held against each other by their digests: {', '.join(sorted(attached))}"] if not faults else []
+    notes = [f"attached and held against each other: {', '.join(sorted(attached))}"] if not faults else []
+    revoked: tuple[str, ...] = ()
     if LOCK in attached:
         try:
             signed = read_lock(attached[LOCK])
         except ValueError as error:
             faults.append(f"the attached plan is not as it was signed: {files.printable(str(error))}")
         else:
-            faults += _fault_of_plan(signed, times[0])
+            faults += _faults_of_plan(signed, attached, times[0])
             notes += _about_plan(signed, attached, signer)
             if signed.fingerprint != signer:
-                judgement = trust.judge(signed.certificate, signed_at=datetime.fromisoformat(signed.lock.locked_at), now=times[1])
-                standing = "trusted" if judgement.trusted and not judgement.first_use else "NOT TRUSTED"
-                notes.append(f"the plan was locked by {judgement.name} ({standing}) with another key than this report's: {signed.fingerprint}")
-    return AttachedCheck(tuple(faults), (*notes, *NOT_COMPARED))
+                locked_at = datetime.fromisoformat(signed.lock.locked_at)
+                name = trust.judge(signed.certificate, signed_at=locked_at, now=times[1]).name
+                standing = trust.standing(signed.certificate, signed_at=locked_at, now=times[1])
+                notes.append(f"the plan was locked by {name} ({standing}) with another key than this report's: {signed.fingerprint}")
+                if trust.revokes(signed.certificate):
+                    revoked = (f"the plan was locked with a revoked key: {signed.fingerprint}",)
+    return AttachedCheck(tuple(faults), (*notes, *NOT_COMPARED), revoked)
 
 
 def _foreign_parents(attached: Mapping[str, bytes]) -> Iterator[str]:
@@ -67,9 +74,12 @@ def _field(content: bytes, name: str) -> JsonValue:
     return value.get(name) if isinstance(value, dict) else None
 
 
-def _fault_of_plan(signed: SignedLock, signed_at: datetime) -> Iterator[str]:
+def _faults_of_plan(signed: SignedLock, attached: Mapping[str, bytes], signed_at: datetime) -> Iterator[str]:
     if datetime.fromisoformat(signed.lock.locked_at) > signed_at:
         yield f"the attached plan was locked {signed.lock.locked_at}, after the report had been signed at {signed_at.isoformat()}"
+    as_locked = PROTOCOL in attached and signed.lock.protocol_sha256 == sha256_hex(attached[PROTOCOL])
+    if as_locked and STUDY in attached and signed.lock.study_source_sha256 != sha256_hex(attached[STUDY]):
+        yield "the attached study.yaml is not the one that was locked, and the attached protocol is"
 
 
 def _about_plan(signed: SignedLock, attached: Mapping[str, bytes], signer: str) -> Iterator[str]:

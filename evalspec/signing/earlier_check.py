@@ -27,6 +27,8 @@ class EarlierCheck:
 
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
+    """Why the report cannot be trusted although its own signer is."""
 
 
 def check_earlier(folder: Path, statement: Statement, problems: tuple[Problem, ...], trust: Trust, now: datetime) -> EarlierCheck:
@@ -34,7 +36,8 @@ def check_earlier(folder: Path, statement: Statement, problems: tuple[Problem, .
     if PROTOCOL not in statement.digests or problems:
         return EarlierCheck()
     content = files.read_regular(folder, PROTOCOL, limit=LARGEST_PROTOCOL)
-    if b'"earlier_run"' not in content or sha256_hex(content) != statement.digests[PROTOCOL]:
+    unwritten = b'"earlier_run"' not in content and b"\\u" not in content  # JSON may write any letter by its number
+    if unwritten or sha256_hex(content) != statement.digests[PROTOCOL]:
         return EarlierCheck()
     try:
         protocol = Protocol.from_json(content)
@@ -42,6 +45,7 @@ def check_earlier(folder: Path, statement: Statement, problems: tuple[Problem, .
         return EarlierCheck(notes=(f"earlier runs cannot be told: {files.printable(str(error)).splitlines()[0]}",))
     found: list[Problem] = []
     notes: list[str] = []
+    revoked: list[str] = []
     for model in protocol.models:
         if isinstance(model.identity, EarlierIdentity):
             name = earlier_manifest(model.identity.manifest_sha256)
@@ -51,7 +55,9 @@ def check_earlier(folder: Path, statement: Statement, problems: tuple[Problem, .
                 found.append(Problem(kind="EARLIER", name=name, detail=f"model {model.id}: {files.printable(str(error))}"))
             else:
                 notes.append(_note(model.id, model.identity, certificate, trust, now))
-    return EarlierCheck(tuple(found), tuple(notes))
+                if trust.revokes(certificate):
+                    revoked.append(f"the answers of model {model.id} come from a run that was signed with a revoked key: {model.identity.signer}")
+    return EarlierCheck(tuple(found), tuple(notes), tuple(revoked))
 
 
 def _checked(folder: Path, name: str, statement: Statement, identity: EarlierIdentity) -> x509.Certificate:
@@ -80,9 +86,9 @@ def _claims(earlier: Statement, identity: EarlierIdentity) -> Iterator[tuple[str
 
 
 def _note(model: str, identity: EarlierIdentity, certificate: x509.Certificate, trust: Trust, now: datetime) -> str:
-    judgement = trust.judge(certificate, signed_at=datetime.fromisoformat(identity.signed_at), now=now)
-    standing = "trusted" if judgement.trusted and not judgement.first_use else "NOT TRUSTED"
+    signed_at = datetime.fromisoformat(identity.signed_at)
+    name, standing = trust.judge(certificate, signed_at=signed_at, now=now).name, trust.standing(certificate, signed_at=signed_at, now=now)
     return (
-        f"model {model} is taken from the run {identity.run_id}, signed by {judgement.name} ({standing}), key {identity.signer}; "
+        f"model {model} is taken from the run {files.printable(identity.run_id)}, signed by {name} ({standing}), key {identity.signer}; "
         "that its answers are those of that run can be seen with that run at hand"
     )

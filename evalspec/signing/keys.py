@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from evalspec.errors import SigningError
+from evalspec.errors import SigningError, UsageError
 from evalspec.secret_files import write_once
 from evalspec.signing.certificates import fingerprint_of, p256_key_of, self_signed
 
@@ -61,14 +61,14 @@ class FileSigner:
 
 
 def make_key(organisation: str, *, years: int = 5) -> NewKey:
-    """Make a P-256 key and a self-signed certificate for `organisation`; raises SigningError on a name that no certificate can hold."""
+    """Make a P-256 key and a self-signed certificate for `organisation`; raises UsageError on a name or a time that no certificate can hold."""
     if not organisation.strip() or len(organisation) > LONGEST_NAME or not organisation.isprintable():
-        raise SigningError(
+        raise UsageError(
             f"the organisation {organisation!r} cannot stand in a certificate",
             hint=f"give a name of 1 to {LONGEST_NAME} printable characters",
         )
     if not 1 <= years <= MOST_YEARS:
-        raise SigningError(f"a certificate cannot be made for {years} years", hint=f"give 1 to {MOST_YEARS}")
+        raise UsageError(f"a certificate cannot be made for {years} years", hint=f"give 1 to {MOST_YEARS}")
     private = ec.generate_private_key(ec.SECP256R1())
     return NewKey(private, self_signed(private, organisation, years=years))
 

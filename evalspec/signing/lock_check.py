@@ -35,9 +35,15 @@ class LockCheck:
         if self.signed.fingerprint == fingerprint:
             return ("the plan was locked with the key of this report",)
         locked_at = datetime.fromisoformat(self.signed.lock.locked_at)
-        judgement = trust.judge(self.signed.certificate, signed_at=locked_at, now=now)
-        standing = "trusted" if judgement.trusted and not judgement.first_use else "NOT TRUSTED"
-        return (f"the plan was locked by {judgement.name} ({standing}) with another key than this report's: {self.signed.fingerprint}",)
+        name = trust.judge(self.signed.certificate, signed_at=locked_at, now=now).name
+        standing = trust.standing(self.signed.certificate, signed_at=locked_at, now=now)
+        return (f"the plan was locked by {name} ({standing}) with another key than this report's: {self.signed.fingerprint}",)
+
+    def revoked(self, fingerprint: str, trust: Trust) -> tuple[str, ...]:
+        """Say so where the plan was locked with another key than the report's, in which the reader has taken back the trust."""
+        if self.signed is None or self.signed.fingerprint == fingerprint or not trust.revokes(self.signed.certificate):
+            return ()
+        return (f"the plan was locked with a revoked key: {self.signed.fingerprint}",)
 
 
 def check_lock(folder: Path, statement: Statement, problems: tuple[Problem, ...]) -> LockCheck:
@@ -55,16 +61,23 @@ def check_lock(folder: Path, statement: Statement, problems: tuple[Problem, ...]
         study, protocol, ledger = (_listed(folder, name, statement) for name in READ)
         plan = signed.beside(Study.from_json(study), Protocol.from_json(protocol))
         started = datetime.fromisoformat(Ledger.from_json(ledger).started)
-        late = datetime.fromisoformat(signed.lock.locked_at) > started
-    except (ValueError, TypeError) as error:  # a time without a zone cannot be compared
+    except ValueError as error:
         why = files.printable(str(error)).splitlines()[0]
         return LockCheck(notes=(f"how the run stands to its locked plan cannot be told: {why}",), signed=signed)
     told = f"plan locked {signed.lock.locked_at} ({SELF_ASSERTED})"
-    if late:
-        return LockCheck((Problem(kind="LOCK", name=LOCK, detail=f"{told}, after the run had started at {started.isoformat()}"),), signed=signed)
+    if fault := _too_late(signed, started):
+        return LockCheck((Problem(kind="LOCK", name=LOCK, detail=f"{told}, {fault}"),), signed=signed)
     count = len(plan.deviations)
     stands = "the run is as locked" if not count else f"the run deviates from it in {count} place{'s' if count > 1 else ''}, which the report lists"
     return LockCheck(notes=(f"{told}: {stands}",), signed=signed)
+
+
+def _too_late(signed: SignedLock, started: datetime) -> str:
+    """Say why a plan does not precede a run; nothing where it does."""
+    if started.tzinfo is None:
+        return "and the ledger tells no time zone of the start of the run, so that nothing shows which came first"
+    late = datetime.fromisoformat(signed.lock.locked_at) > started
+    return f"after the run had started at {started.isoformat()}" if late else ""
 
 
 def _listed(folder: Path, name: str, statement: Statement) -> bytes:

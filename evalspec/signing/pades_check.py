@@ -9,7 +9,7 @@ import hashlib
 import logging
 import sys
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from io import BytesIO
 
 from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, parse_pdf_date
@@ -17,10 +17,10 @@ from pyhanko.pdf_utils.reader import PdfFileReader
 
 from evalspec.children import limit_self
 from evalspec.signing.cms_check import check_cms
+from evalspec.signing.pdf_form import attachments, foreign_parts
 from evalspec.signing.pdf_seal import PdfSeal
 
 LONGEST_FAULT = 200
-MOST_ATTACHED = 64 * 2**20
 END = b"%%EOF"
 TAIL = 1024
 """Bytes at the end of a PDF in which its end mark must stand (ISO 32000-1, annex H)."""
@@ -59,13 +59,15 @@ def _check(reader: PdfFileReader, field: DictionaryObject, content: bytes) -> Pd
         "the signature has no date with a time zone": signed_at is not None and signed_at.tzinfo is not None,
     }
     faults = (*found.faults, *(fault for fault, met in requirements.items() if not met))
-    return PdfSeal(faults, found.certificate, None if faults else signed_at, {} if faults else _attachments(reader))
+    if not faults:  # only now is it worth while to look into it
+        faults = tuple(foreign_parts(reader))
+    return PdfSeal(faults, found.certificate, None if faults else signed_at, {} if faults else attachments(reader))
 
 
 def _signed_at(signature: DictionaryObject) -> datetime | None:
-    """Return the time that the signer claims."""
+    """Return the time that the signer claims, in UTC where it has a zone; raises OverflowError for one outside the years 1 to 9999."""
     claimed: datetime | None = parse_pdf_date(signature["/M"]) if "/M" in signature else None
-    return claimed
+    return claimed.astimezone(UTC) if claimed is not None and claimed.tzinfo is not None else claimed
 
 
 def _covers_all(ranges: Sequence[int], content: bytes, container: bytes) -> bool:
@@ -80,23 +82,6 @@ def _forbids_changes(reader: PdfFileReader, field: DictionaryObject) -> bool:
         return False
     (reference,) = field["/V"]["/Reference"]
     return bool(reference["/TransformMethod"] == "/DocMDP" and reference["/TransformParams"]["/P"] == 1)
-
-
-def _attachments(reader: PdfFileReader) -> dict[str, bytes]:
-    """Read the files attached in a flat name tree (ISO 32000-1, 7.9.6), as WeasyPrint writes it; only indexing resolves references."""
-    attached: dict[str, bytes] = {}
-    if "/Names" not in reader.root or "/EmbeddedFiles" not in reader.root["/Names"]:
-        return attached
-    entries = reader.root["/Names"]["/EmbeddedFiles"]["/Names"]
-    for position in range(1, len(entries), 2):
-        specification = entries[position]
-        name = str(specification["/UF"] if "/UF" in specification else specification["/F"])
-        if name in attached:
-            raise ValueError(f"two attachments are named {name!r}")
-        attached[name] = bytes(specification["/EF"]["/F"].data)
-        if sum(map(len, attached.values())) > MOST_ATTACHED:
-            raise ValueError(f"more than {MOST_ATTACHED} bytes are attached")
-    return attached
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from evalspec.artifacts.base import Artifact, Digest, Fingerprint
+from evalspec.artifacts.base import Artifact, Digest, Fingerprint, FormatOne
 from evalspec.foreign import parse_bytes
 from evalspec.signing.dsse import SIZE_LIMIT
 from evalspec.signing.files import name_faults
@@ -97,7 +97,7 @@ class SignedPdfClaim(_InToto):
 class Claim(_InToto):
     """What a run says about itself; the seal adds what it knows about the PDF."""
 
-    format_version: Literal[1] = 1
+    format_version: FormatOne = 1
     run_id: str
     created_at: Instant
     tool: Tool
@@ -150,7 +150,9 @@ class Statement(_InToto):
         if (PDF in digests) != (self.predicate.pdf is not None):
             faults.append(f"{PDF} and the predicate's `pdf` do not go together")
         for name, stated in (("study.yaml", self.predicate.study.sha256), ("protocol.json", self.predicate.protocol.sha256)):
-            if digests.get(name, stated) != stated:
+            if name not in digests:
+                faults.append(f"{name} is not among the signed files")
+            elif digests[name] != stated:
                 faults.append(f"the predicate states another digest of {name} than the list of files")
         if faults:
             raise ValueError("; ".join(faults))

@@ -14,20 +14,25 @@ from typing import Annotated, Any, Self
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from evalspec.artifacts.base import FINGERPRINT_PATTERN, Fingerprint
 from evalspec.errors import SigningError, UsageError
 from evalspec.signing.certificates import fingerprint_of, holder_of, read_certificate
 from evalspec.signing.files import printable, write_atomically
+from evalspec.signing.trust_shape import SHAPE_HINT, TrustText
 
 SIZE_LIMIT = 1024 * 1024
-DEPTH_LIMIT = 8
 LONGEST_NAME = 200
 WRONG_CLOCK = timedelta(days=1)
 """How far ahead a signer's clock may be: as far as one that was set to another time zone."""
-SHAPE_HINT = "see docs/verification.md for the form of a trust file"
 HEADER = "# Keys whose signatures are trusted. Check each fingerprint with its owner over a second channel.\nsigners:\n"
+
+
+def _written(time: Any) -> Any:  # Any: text of the file, or a time
+    if isinstance(time, str) and not re.match(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d", time):
+        raise ValueError("it is no date with a time of day")  # a bare number would be taken for seconds since 1970
+    return time
 
 
 def _in_utc(time: datetime) -> datetime:
@@ -37,7 +42,12 @@ def _in_utc(time: datetime) -> datetime:
         raise ValueError("the time lies outside the years 1 to 9999") from error
 
 
-Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+Instant = Annotated[AwareDatetime, BeforeValidator(_written), AfterValidator(_in_utc)]
+
+
+def _readable(pem: str) -> str:
+    read_certificate(pem.encode())
+    return pem
 
 
 class TrustedSigner(BaseModel):
@@ -48,7 +58,7 @@ class TrustedSigner(BaseModel):
 
     name: str = Field(min_length=1, max_length=LONGEST_NAME)
     fingerprint: Fingerprint
-    certificate: str
+    certificate: Annotated[str, AfterValidator(_readable)]
     valid_from: Instant
     valid_until: Instant
     revoked_at: Instant | None = None
@@ -147,6 +157,18 @@ class Trust:
             return Judgement(not faults, claimed_name, faults, first_use=not faults)
         return Judgement(trusted=False, name=claimed_name, reasons=(self._why_not(fingerprint, claimed_name),))
 
+    def standing(self, certificate: x509.Certificate, *, signed_at: datetime, now: datetime) -> str:
+        """Say in a word whether somebody else's key, on which a part of a report rests, is trusted; and why not, where it stands in the file."""
+        judgement = self.judge(certificate, signed_at=signed_at, now=now)
+        if judgement.trusted and not judgement.first_use:
+            return "trusted"
+        known = fingerprint_of(certificate) in {entry.fingerprint for entry in self.entries}
+        return f"NOT TRUSTED: {'; '.join(judgement.reasons)}" if known else "NOT TRUSTED"
+
+    def revokes(self, certificate: x509.Certificate) -> bool:
+        """Say whether the reader has taken back the trust in this key."""
+        return any(entry.fingerprint == fingerprint_of(certificate) and entry.revoked_at is not None for entry in self.entries)
+
     def _knows_name(self, name: str) -> bool:
         return any(_alike(entry.name) == _alike(name) for entry in self.entries)
 
@@ -164,17 +186,8 @@ def _alike(name: str) -> str:
 
 
 def read_trust(path: Path) -> tuple[TrustedSigner, ...]:
-    """Return the entries of a trust file; raises SigningError with the first fault."""
-    try:
-        return _parse(_text(path))
-    except OSError as error:
-        raise SigningError(f"the trust file {path} cannot be read: {error.strerror}", hint=SHAPE_HINT) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise SigningError(f"the trust file {path} is not right at {place or 'the top'}: {first['msg']}", hint=SHAPE_HINT) from error
-    except (ValueError, yaml.YAMLError) as error:
-        raise SigningError(f"the trust file {path} is not right: {error}", hint=SHAPE_HINT) from error
+    """Return the entries of a trust file; raises SigningError with every fault of its form."""
+    return _parse(path, _text(path))
 
 
 def write_trust(path: Path, entries: Iterable[TrustedSigner]) -> None:
@@ -190,23 +203,12 @@ def write_trust(path: Path, entries: Iterable[TrustedSigner]) -> None:
     text = (_text(path).rstrip("\n") + "\n") if present else HEADER
     text += yaml.dump([entry.model_dump(mode="json", exclude_none=True) for entry in added], Dumper=_BlockDumper, sort_keys=False, allow_unicode=True)
     try:
-        fits = _parse(text) == (*present, *added)
-    except (ValueError, yaml.YAMLError):
+        fits = _parse(path, text) == (*present, *added)
+    except SigningError:
         fits = False
     if not fits:
         raise SigningError(f"nothing can be appended to {path} as it is laid out", hint="put its list of signers last, as unindented block entries")
     write_atomically(path, text.encode())
-
-
-class _PlainLoader(yaml.BaseLoader):
-    """YAML with text as its only scalar; duplicate keys are refused."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
-        keys = [self.construct_object(key) for key, _ in node.value]
-        for key, count in Counter(key for key in keys if isinstance(key, str)).items():
-            if count > 1:
-                raise ValueError(f"the key {key!r} stands twice near line {node.start_mark.line + 1}")
-        return super().construct_mapping(node, deep=deep)
 
 
 class _BlockDumper(yaml.SafeDumper):
@@ -220,32 +222,35 @@ _BlockDumper.add_representer(str, _BlockDumper.represent_str)
 
 
 def _text(path: Path) -> str:
-    with path.open("rb") as stream:  # a size that is asked for first says nothing about a device or a pipe
-        content = stream.read(SIZE_LIMIT + 1)
-    if len(content) > SIZE_LIMIT:
-        raise ValueError(f"it is larger than {SIZE_LIMIT} bytes")
-    return content.decode("utf-8")
-
-
-def _parse(text: str) -> tuple[TrustedSigner, ...]:
-    depth = 0
-    for event in _events(text):
-        line = event.start_mark.line + 1 if event.start_mark else 0
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None):
-            raise ValueError(f"anchors, aliases and tags are not allowed (line {line})")
-        if isinstance(event, yaml.ScalarEvent) and any("\ud800" <= character <= "\udfff" for character in event.value):
-            raise ValueError(f"half a surrogate pair is no character (line {line})")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEPTH_LIMIT:
-            raise ValueError(f"nested deeper than {DEPTH_LIMIT} levels (line {line})")
-    return _TrustFile.model_validate(yaml.load(text, Loader=_PlainLoader)).signers  # noqa: S506 - a loader that makes only text, lists and mappings
-
-
-def _events(text: str) -> Iterator[yaml.Event]:
     try:
-        yield from yaml.parse(text, Loader=yaml.BaseLoader)
-    except (ValueError, OverflowError) as error:  # PyYAML makes any number a character, such as that of \\UFFFFFFFF
-        raise ValueError("an escape in it stands for no character") from error
+        with path.open("rb") as stream:  # a size that is asked for first says nothing about a device or a pipe
+            content = stream.read(SIZE_LIMIT + 1)
+    except OSError as error:
+        raise SigningError(f"the trust file {path} cannot be read: {error.strerror}", hint=SHAPE_HINT) from error
+    if len(content) > SIZE_LIMIT:
+        raise SigningError(f"the trust file {path} is larger than {SIZE_LIMIT} bytes", hint=SHAPE_HINT)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SigningError(f"the trust file {path} is not right: it is not UTF-8, at byte {error.start + 1}", hint="save it as UTF-8") from error
+
+
+def _parse(path: Path, text: str) -> tuple[TrustedSigner, ...]:
+    written = TrustText(path, text)
+    try:
+        signers = _TrustFile.model_validate(written.content).signers
+    except ValidationError as error:
+        raise written.refused(error) from error
+    faults = [
+        written.fault(
+            ("signers", place, "valid_until"), f"entry {place + 1} ends before it begins, so that nothing counts under it", "exchange the times"
+        )
+        for place, signer in enumerate(signers)
+        if signer.valid_until < signer.valid_from
+    ]
+    if faults:
+        raise SigningError(faults)
+    return signers
 
 
 def _certificate_faults(certificate: x509.Certificate, times: tuple[datetime, datetime]) -> Iterator[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,9 +16,10 @@ from evalspec.signing import dsse, files
 from evalspec.signing.attached import check_attached
 from evalspec.signing.certificates import fingerprint_of, p256_key_of, read_certificate
 from evalspec.signing.earlier_check import check_earlier
+from evalspec.signing.guide import write_guide
 from evalspec.signing.lock_check import check_lock
 from evalspec.signing.pdf_seal import LARGEST_PDF, PdfSeal, Unread, read_apart
-from evalspec.signing.statement import ATTACHED, CERTIFICATE, MANIFEST, PDF, STUDY, Statement, parse_statement
+from evalspec.signing.statement import ATTACHED, CERTIFICATE, GUIDE, MANIFEST, PDF, STUDY, Statement, parse_statement
 from evalspec.signing.trust import Judgement, Trust, TrustedSigner, write_trust
 from evalspec.signing.verification import Attachment, Expected, Problem, SignerIdentity, Verification, differing_paths
 
@@ -72,12 +75,20 @@ def verify(folder: Path, trust: Trust | None = None, *, expected: Expected | Non
     problems += (expected or Expected()).problems(statement.predicate.study.sha256, statement.predicate.run_id)
     # 10. The signer is somebody whom the reader trusts, now and at the time of signing.
     judgement = trust.judge(certificate, signed_at=statement.created_at, now=now)
+    revoked = (*plan.revoked(signed.fingerprint, trust), *earlier.revoked)
+    if revoked:
+        judgement = replace(judgement, trusted=False, first_use=False, reasons=(*judgement.reasons, *revoked))
     # 11. Only all of this together is a good report.
     unchecked = (PDF_UNCHECKED + files.printable(seal.why),) if isinstance(seal, Unread) else ()
     notes = tuple(f"a further signature, by {files.printable(keyid)}, was not considered" for keyid in signed.ignored)
     if statement.predicate.pdf_skipped:
         notes += (f"this report has no PDF: {files.printable(statement.predicate.pdf_skipped)}",)
-    notes += (*plan.notes, *plan.about_signer(signed.fingerprint, trust, now), *earlier.notes)
+    notes += (
+        *plan.notes,
+        *plan.about_signer(signed.fingerprint, trust, now),
+        *earlier.notes,
+        *_about_guide(folder, statement, signed.fingerprint, problems),
+    )
     outcome = _conclude(certificate, judgement, problems, unchecked, notes)
     return _remember(trust, certificate, judgement, outcome.model_copy(update={"statement": statement, "attachments": _attachments(seal)}))
 
@@ -103,6 +114,8 @@ def verify_pdf(path: Path, trust: Trust | None = None, *, expected: Expected | N
     study = sha256_hex(seal.attachments[STUDY]) if STUDY in seal.attachments else None
     problems += (expected or Expected()).problems(study, None)
     judgement = trust.judge(seal.certificate, signed_at=seal.signed_at, now=now)
+    if attached.revoked:
+        judgement = replace(judgement, trusted=False, first_use=False, reasons=(*judgement.reasons, *attached.revoked))
     outcome = _conclude(seal.certificate, judgement, problems, (), attached.notes)
     return _remember(trust, seal.certificate, judgement, outcome.model_copy(update={"attachments": _attachments(seal)}))
 
@@ -185,6 +198,15 @@ def _compare_certificate(folder: Path, fingerprint: str, problems: tuple[Problem
     if found == fingerprint:
         return ()
     return (Problem(kind="STATEMENT", name=CERTIFICATE, detail=f"is of the key {found}, but {fingerprint} signed"),)
+
+
+def _about_guide(folder: Path, statement: Statement, fingerprint: str, problems: tuple[Problem, ...]) -> Iterator[str]:
+    """Say so where the guide, whose commands people run, has another text than this version writes; which version wrote it is not asked here."""
+    if GUIDE not in statement.digests or GUIDE in {problem.name for problem in problems}:
+        return
+    expected = write_guide(fingerprint, with_pdf=statement.predicate.pdf is not None).encode()
+    if files.read_regular(folder, GUIDE, limit=len(expected)) != expected:
+        yield f"{GUIDE} has another text than this version of evalspec writes: read it before you run its commands"
 
 
 def _signed_pdf(folder: Path, statement: Statement, problems: tuple[Problem, ...]) -> bytes | None:

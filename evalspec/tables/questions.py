@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from evalspec.artifacts.base import Artifact, Digest
+from evalspec.artifacts.base import Artifact, Digest, FormatOne
 from evalspec.artifacts.protocol import DrawnQuestion, Protocol, ProtocolBenchmark
 from evalspec.artifacts.questions import Question, QuestionBank, QuestionSet
 from evalspec.tables.parquet import table_from_bytes, table_to_bytes
@@ -20,7 +20,7 @@ Row = Mapping[str, Any]  # Any: a column holds texts, numbers or lists
 class QuestionsHeader(Artifact):
     """The metadata of questions.parquet."""
 
-    format: Literal[1] = 1
+    format: FormatOne = 1
     protocol_sha256: Digest
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.artifacts.base import Artifact, Digest, Identifier
+from evalspec.artifacts.base import Artifact, Digest, FormatOne, Identifier
 from evalspec.artifacts.protocol import Pool
 from evalspec.artifacts.responses import AnswerTokens, BenchmarkResponses, Origin, Reason, Responses
 from evalspec.artifacts.samples import SampleMethod
@@ -46,7 +46,7 @@ class BenchmarkShape(Artifact):
 class ResponsesHeader(Artifact):
     """The metadata of responses.parquet."""
 
-    format: Literal[1] = 1
+    format: FormatOne = 1
     protocol_sha256: Digest
     benchmarks: tuple[BenchmarkShape, ...]
     origins: tuple[Origin, ...]

@@ -153,7 +153,8 @@ def _is_header(cells: list[str], content: bytes, location: Location, faults: Fau
 def _fits(cells: list[str], columns: int, location: Location, faults: Faults) -> bool:
     length = sum(map(len, cells))
     if len(cells) != columns:
-        faults.add(location, f"the row has {len(cells)} cells; the header has {columns}", hint="put quotes around cells that contain a comma")
+        told = f"the row has {len(cells)} cell{'s' if len(cells) != 1 else ''}; the header has {columns}"
+        faults.add(location, told, hint="put quotes around cells that contain a comma")
     elif length > LONGEST_LINE:
         faults.add(location, f"the row has {length:,} characters; at most {LONGEST_LINE:,} are read")
     else:

@@ -6,18 +6,20 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from evalspec.artifacts.base import sha256_hex
+from evalspec.artifacts.base import canonical_json, sha256_hex
+from evalspec.artifacts.responses import Reason
 from evalspec.signing.dsse import parse_envelope, payload_of, sign
 from evalspec.signing.keys import FileSigner, load_signer, make_key
 from evalspec.signing.seal import seal
 from evalspec.signing.statement import parse_statement
-from evalspec.signing.trust import TrustedSigner, read_trust
+from evalspec.signing.trust import TrustedSigner, read_trust, write_trust
 from evalspec.store import RunDirectory
 
 if TYPE_CHECKING:
@@ -85,6 +87,8 @@ def test_the_new_run_is_checked_and_recomputed_from_its_own_files(place: Path, e
     assert "signed by Example Lab (trusted)" in spoken.out
     spoken = evalspec("verify", "out", "--trust", "team.yaml", "--earlier", "gone", cwd=place)
     assert (spoken.code, "as they are there: the answers of before" in spoken.out) == (0, True), spoken.out
+    spoken = evalspec("verify", "out", "--trust", "team.yaml", "--earlier", "earlier", cwd=place)
+    assert (spoken.code, "there is no folder earlier" in spoken.err) == (2, True), spoken.err
 
 
 def test_a_lock_holds_which_run_a_model_is_taken_from(place: Path, evalspec: Command) -> None:
@@ -120,6 +124,25 @@ def sealed_by_another(place: Path) -> None:
     seal(place / "earlier", FileSigner(key.private, key.certificate), claim, pdf_skipped="not asked for")
 
 
+def answers_of_another_protocol(place: Path) -> None:
+    """Let the genuine key sign a run whose questions are said to be others than those that were answered."""
+    earlier = place / "earlier"
+    protocol = json.loads((earlier / "protocol.json").read_bytes())
+    protocol["benchmarks"][0]["licence"] = "CC0-1.0"
+    (earlier / "protocol.json").write_bytes(canonical_json(protocol))
+    seal_again(place, earlier)
+
+
+def linked_inside(place: Path) -> None:
+    shutil.move(place / "earlier" / "verdict.json", place / "verdict.json")
+    (place / "earlier" / "verdict.json").symlink_to(place / "verdict.json")
+
+
+def linked_away(place: Path) -> None:
+    shutil.move(place / "earlier", place.parent / f"{place.name}-outside")
+    (place / "earlier").symlink_to(place.parent / f"{place.name}-outside")
+
+
 REFUSED: dict[str, tuple[Callable[[Path], None], int, str]] = {
     "another prompt": (
         edited("next.yaml", "method: letter}", 'method: letter, prompt: "{question}\\n{choices}\\nIs:"}'),
@@ -137,6 +160,13 @@ REFUSED: dict[str, tuple[Callable[[Path], None], int, str]] = {
     "another signer": (sealed_by_another, 3, "and the study names SHA256:"),
     "an altered run": (edited("earlier/verdict.json", "passed", "failed"), 3, "is not as it was signed: ALTERED verdict.json"),
     "a fingerprint that is none": (edited("next.yaml", 'signer: "SHA256:', 'signer: "SHA1:'), 2, "must be the fingerprint of a key"),
+    "answers to another protocol": (answers_of_another_protocol, 3, "its responses answer another protocol than its own"),
+    "a linked file": (linked_inside, 3, "is not as it was signed: SYMLINK verdict.json"),
+    "a linked run": (linked_away, 2, "leads, through a symbolic link, out of the folder"),
+    "an absolute path": (edited("next.yaml", "run: earlier", "run: /earlier"), 2, "absolute"),
+    "a file for a run": (edited("next.yaml", "run: earlier", "run: team.yaml"), 2, "team.yaml"),
+    "a name that is a path": (edited("next.yaml", "model: good", "model: ../good"), 2, "../good"),
+    "an unlisted file": (lambda place: (place / "earlier" / "more.txt").write_text("x") and None, 3, "UNLISTED more.txt"),
     "a precision": (edited("next.yaml", "id: before,", "id: before, precision: float32,"), 2, "cannot be scored again in float32"),
 }
 
@@ -169,9 +199,9 @@ def test_a_model_is_not_taken_over_twice(place: Path, evalspec: Command) -> None
     assert (spoken.code, "took model 'before' from another run itself, earlier" in spoken.err) == (3, True), spoken.err
 
 
-def seal_again(place: Path) -> None:
-    """Sign the new run once more with the genuine key, whatever is in it."""
-    out = place / "out"
+def seal_again(place: Path, folder: Path | None = None) -> None:
+    """Sign the new run, or another one, once more with the genuine key, whatever is in it."""
+    out = folder or place / "out"
     claim = parse_statement(payload_of(parse_envelope((out / "manifest.dsse.json").read_bytes()))).predicate
     protocol = {"sha256": sha256_hex((out / "protocol.json").read_bytes())}
     changed = type(claim).model_validate({**claim.model_dump(), "protocol": protocol})
@@ -190,6 +220,56 @@ def test_answers_that_are_not_those_of_the_earlier_run_are_found_beside_it(place
     spoken = evalspec("verify", "out", "--trust", "team.yaml", "--earlier", "earlier", cwd=place)
     assert spoken.code == 1
     assert "differs by 1 at responses.parquet/small/before/kleinnummer038/score: recorded 1.0, recomputed 0.0" in spoken.out
+
+
+@pytest.mark.parametrize("part", ["reasons", "choices"])
+def test_reasons_and_choices_that_are_not_those_of_the_earlier_run_are_found_too(part: str, place: Path, evalspec: Command) -> None:
+    assert run(evalspec, place).code == 0
+    directory = RunDirectory(place / "out")
+    responses = directory.read_responses()
+    (entry,) = responses.benchmarks
+    values = getattr(entry, part).copy()
+    scores = entry.scores.copy()
+    if part == "reasons":
+        values[1, 38], scores[1, 38] = Reason.REFUSED, np.nan
+    else:
+        values[1, 38] = 2
+    directory.write_responses(replace(responses, benchmarks=(replace(entry, scores=scores, **{part: values}),)), directory.read_protocol())
+    seal_again(place)
+    spoken = evalspec("verify", "out", "--trust", "team.yaml", "--earlier", "earlier", cwd=place)
+    assert (spoken.code, f"responses.parquet/small/before/kleinnummer038/{part[:-1]}:" in spoken.out) == (1, True), spoken.out
+
+
+def test_an_earlier_run_that_is_named_in_other_letters_is_checked_all_the_same(place: Path, evalspec: Command) -> None:
+    assert run(evalspec, place).code == 0
+    content = json.loads((place / "out" / "protocol.json").read_bytes())
+    content["models"][1]["identity"]["run_id"] = "another"
+    text = json.dumps(content, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+    (place / "out" / "protocol.json").write_text(text.replace('"earlier_run"', '"earlier\\u005frun"'))
+    seal_again(place)
+    spoken = evalspec("verify", "out", "--trust", "team.yaml", cwd=place)
+    assert (spoken.code, "states another run id than the protocol" in spoken.out) == (1, True), spoken.out
+
+
+def test_a_report_that_rests_on_a_run_whose_key_was_revoked_is_not_trusted(place: Path, evalspec: Command) -> None:
+    other = make_key("Other Lab", years=1)
+    claim = parse_statement(payload_of(parse_envelope((place / "earlier" / "manifest.dsse.json").read_bytes()))).predicate
+    seal(place / "earlier", FileSigner(other.private, other.certificate), claim, pdf_skipped="not asked for")
+    (ours,), theirs = read_trust(place / "team.yaml"), TrustedSigner.of(other.certificate)
+    edited("next.yaml", ours.fingerprint, theirs.fingerprint)(place)
+    assert run(evalspec, place).code == 0
+    for name, entry, code, told in (
+        ("known", theirs, 0, "signed by Other Lab (trusted)"),
+        (
+            "revoked",
+            theirs.model_copy(update={"revoked_at": datetime(2026, 11, 30, tzinfo=UTC)}),
+            4,
+            "come from a run that was signed with a revoked",
+        ),
+    ):
+        write_trust(place / f"{name}.yaml", (ours, entry))
+        spoken = evalspec("verify", "out", "--trust", f"{name}.yaml", cwd=place)
+        assert (spoken.code, told in spoken.out) == (code, True), spoken.out
 
 
 def test_a_run_that_the_named_key_did_not_sign_is_found_even_under_the_genuine_signature_of_the_report(place: Path, evalspec: Command) -> None:

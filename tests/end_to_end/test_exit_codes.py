@@ -57,6 +57,14 @@ def test_a_model_that_is_not_there_is_named_with_its_line(tmp_path: Path, evalsp
     assert (spoken.code, "step-9" in spoken.err, "study.yaml:5:" in spoken.err) == (2, True, True)
 
 
+def test_a_folder_that_is_no_checkpoint_is_named_with_its_line(tmp_path: Path, evalspec: Command, make: SimpleNamespace) -> None:
+    study = make.recorded(tmp_path)
+    (tmp_path / "step-9").mkdir()
+    study.write_text(study.read_text().replace("responses: recorded.csv", "path: step-9", 1))
+    spoken = evalspec("plan", "study.yaml", cwd=tmp_path)
+    assert (spoken.code, "study.yaml:5:" in spoken.err, "'step-9' has no config.json" in spoken.err) == (3, True, True)
+
+
 def test_a_model_of_the_hub_that_is_not_in_its_cache_is_3(tmp_path: Path, evalspec: Command, make: SimpleNamespace) -> None:
     study = make.recorded(tmp_path)
     study.write_text(study.read_text().replace("responses: recorded.csv", f"hub: none/such, revision: {'a' * 40}", 1))

@@ -191,11 +191,16 @@ def place(workplace: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files")
 @pytest.mark.parametrize(("most", "kept"), [(4_000, 0), (60_000, 1)])
-def test_a_disk_that_is_full_names_the_file_and_says_what_is_kept(place: Path, make: SimpleNamespace, most: int, kept: int) -> None:
+def test_a_disk_that_is_full_names_the_file_and_says_what_is_kept(place: Path, scored: Run, make: SimpleNamespace, most: int, kept: int) -> None:
     import resource
 
+    if kept:
+        shutil.copytree(scored.cache, place / ".evalspec")
+    study = (place / "study.yaml").read_text()
+    only_open = [line for line in study.splitlines() if not line.startswith(("  - {id: named", "  - {id: secret"))]
+    (place / "study.yaml").write_text("\n".join(only_open))
     done = subprocess.run(
-        [sys.executable, "-m", "evalspec", "run", "study.yaml", "--key", "signer.p12", "--no-pdf"],
+        [sys.executable, "-m", "evalspec", "run", "study.yaml", "--key", "signer.p12", "--no-pdf", "--token-budget", str(make.budget)],
         cwd=place,
         env=make.environment(),
         stdin=subprocess.DEVNULL,

@@ -36,7 +36,7 @@ def seal_as(run: Run, folder: Path) -> None:
     """Seal whatever is there with the genuine key."""
     genuine = parse_statement(payload_of(parse_envelope((run.folder / "manifest.dsse.json").read_bytes()))).predicate
     claim = Claim(
-        run_id="run-1",
+        run_id=genuine.run_id,
         created_at=timestamp(),
         tool=Tool(name="evalspec", version="0"),
         study=Sha256(sha256=sha256_hex((folder / "study.yaml").read_bytes())),

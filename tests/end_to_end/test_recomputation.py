@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from evalspec.signing.seal import seal
 from evalspec.store import RunDirectory
 
 if TYPE_CHECKING:
+    from tests.conftest import Elsewhere
     from tests.end_to_end.conftest import Command, Run
 
 
@@ -40,6 +43,32 @@ def test_numbers_are_the_same_under_another_number_of_threads(scored: Run, proce
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
     spoken = process("verify", scored.folder, "--trust", scored.trust, "--recompute", cwd=scored.workplace, env=threads)
     assert (spoken.code, "recomputed: findings and verdict follow" in spoken.out) == (0, True), spoken.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+def test_other_numerical_libraries_find_the_same(scored: Run, threads: int, other_libraries: Path, elsewhere: Callable[..., Elsewhere]) -> None:
+    found = elsewhere("verify", scored.folder, "--trust", scored.trust, "--recompute", threads=threads)
+    assert (set(found.folders.values()), found.blas_threads) == ({other_libraries}, {min(threads, len(os.sched_getaffinity(0)))})
+    assert not set(found.versions.items()) & {(name, version(name)) for name in found.versions}
+    assert (found.code, "recomputed: findings and verdict follow" in found.out) == (0, True), found.out + found.err
+
+
+@pytest.mark.slow
+def test_the_published_example_reads_alike_under_other_numerical_libraries(
+    root: Path, evalspec: Command, elsewhere: Callable[..., Elsewhere]
+) -> None:
+    command = ("verify", "reports/example", "--trust", "reports/example.trust.yaml", "--recompute")
+    here, found = evalspec(*command, cwd=root), elsewhere(*command, threads=2)
+    assert "report.html: each of its" in here.out
+    assert (found.code, found.out) == (here.code, here.out), found.err
+
+
+@pytest.mark.slow
+def test_a_lying_signer_is_found_under_other_numerical_libraries(recorded: Run, tmp_path: Path, elsewhere: Callable[..., Elsewhere]) -> None:
+    forge(recorded, tmp_path / "forged", raise_accuracy)
+    found = elsewhere("verify", tmp_path / "forged", "--trust", recorded.trust, "--recompute", threads=2)
+    assert (found.code, "differs by 0.05 at findings.json/findings/0/estimates/columns/value/0" in found.out) == (1, True), found.out
 
 
 def test_report_pdf_is_what_the_page_renders_to(scored: Run, evalspec: Command) -> None:

@@ -24,7 +24,7 @@ from evalspec.protocols import Background
 from evalspec.sealing import Seal
 from evalspec.settings import Settings
 from evalspec.signing.keys import load_signer
-from evalspec.signing.trust import TrustedSigner
+from evalspec.signing.trust import TrustedSigner, read_trust
 from evalspec.store import RunDirectory
 
 if TYPE_CHECKING:
@@ -81,6 +81,13 @@ def only_choices(entry: BenchmarkResponses, keys: Sequence[int]) -> dict[str, An
     return {"choices": choices, "scores": scores, "reasons": np.zeros_like(entry.reasons)}
 
 
+def nothing_but_scores(entry: BenchmarkResponses, _keys: Sequence[int]) -> dict[str, Any]:
+    """Let the first model be right everywhere, and keep nothing by which that could be doubted."""
+    logprobs, choices, scores = entry.logprobs.copy(), entry.choices.copy(), entry.scores.copy()
+    logprobs[0], choices[0], scores[0] = np.nan, -1, 1.0
+    return {"logprobs": logprobs, "choices": choices, "scores": scores, "reasons": np.zeros_like(entry.reasons)}
+
+
 def rescored(evalspec: Command, run: Run, folder: Path, *more: str, number: int = 50) -> Any:
     return evalspec("verify", folder, "--trust", run.trust, "--rescore", str(number), *more, cwd=run.workplace)
 
@@ -130,6 +137,10 @@ def test_the_seed_that_was_printed_draws_the_same_questions(scored: Run, tmp_pat
         (
             only_choices,
             r"differs at responses\.parquet/open/tiny-a/offennummer\d+/choice: recorded '[A-D]', recomputed '[A-D], by its log-probabilities'",
+        ),
+        (
+            nothing_but_scores,
+            r"responses\.parquet/open/tiny-a/logprobs: recorded None, recomputed 'the log-probabilities that its choices follow from'",
         ),
     ],
 )
@@ -224,3 +235,62 @@ def test_a_protocol_that_states_of_the_weights_what_is_not_so_is_told(scored: Ru
     report(directory.path, settings, seal_with=Seal(signer, TrustedSigner.of(signer.certificate).name))
     spoken = rescored(evalspec, scored, directory.path, number=4)
     assert (spoken.code, "the protocol states another parameters than its files have" in spoken.out) == (1, True), spoken.out
+
+
+@pytest.fixture(scope="module")
+def taken_over(scored: Run, tmp_path_factory: pytest.TempPathFactory, evalspec: Command) -> Run:
+    """A run of the same questions whose two models are taken from the scored run, under other names."""
+    place = tmp_path_factory.mktemp("taken-over")
+    for name in ("open.jsonl", "named.jsonl", "secret.jsonl", "signer.p12", "team.yaml"):
+        shutil.copy2(scored.workplace / name, place / name)
+    shutil.copytree(scored.folder, place / "earlier")
+    text, signer = (scored.workplace / "study.yaml").read_text(), read_trust(scored.trust)[0].fingerprint
+    for new, old in (("first", "tiny-a"), ("second", "tiny-b")):
+        text = text.replace(
+            f"id: {old}, source: {{path: checkpoints/{old}}}", f'id: {new}, source: {{run: earlier, model: {old}, signer: "{signer}"}}'
+        )
+    (place / "next.yaml").write_text(text.replace("model: tiny-a, at_most", "model: first, at_most"))
+    options = ("--key", "signer.p12", "--no-pdf", "--quiet", "--out", "out", "--cache", scored.cache)
+    spoken = evalspec("run", "next.yaml", *options, cwd=place)
+    assert spoken.code == 0, spoken.err
+    return replace(scored, workplace=place, folder=place / "out", spoken=spoken)
+
+
+def test_a_model_that_was_taken_over_is_scored_again_from_its_weights(scored: Run, taken_over: Run, evalspec: Command) -> None:
+    spoken = rescored(evalspec, taken_over, taken_over.folder, "--seed", "5", "--models", str(scored.workplace / "checkpoints"))
+    assert spoken.code == 0, spoken.out
+    for model in ("first", "second"):
+        assert re.search(rf"{model} on open: \d+ questions, largest difference \S+ nats, allowed 0\.001", spoken.out), spoken.out
+        assert f"{model} on named: " in spoken.out
+    assert "benchmark 'secret': its questions are hidden" in spoken.out
+
+
+def test_forged_answers_of_a_model_that_was_taken_over_are_found(scored: Run, taken_over: Run, tmp_path: Path, evalspec: Command) -> None:
+    folder = forge(taken_over, tmp_path / "forged", all_right)
+    plain = evalspec("verify", folder, "--trust", taken_over.trust, "--recompute", cwd=taken_over.workplace)
+    assert (plain.code, "its text is what they compose to" in plain.out) == (0, True), plain.out
+    spoken = rescored(evalspec, taken_over, folder, "--seed", "1", "--models", str(scored.workplace / "checkpoints"), number=12)
+    assert spoken.code == 1, spoken.out
+    named = set(re.findall(r"differs by \S+ at responses\.parquet/open/first/(offennummer\d+)/logprobs/[A-D]: recorded -", spoken.out))
+    assert named
+    assert named <= _wrong_questions(scored)
+    assert "/second/" not in spoken.out
+    beside = evalspec("verify", folder, "--trust", taken_over.trust, "--earlier", taken_over.workplace / "earlier", cwd=taken_over.workplace)
+    assert (beside.code, "at responses.parquet/open/first/" in beside.out) == (1, True), beside.out
+
+
+def test_weights_of_a_model_that_was_taken_over_are_known_by_their_digest(scored: Run, taken_over: Run, tmp_path: Path, evalspec: Command) -> None:
+    absent = rescored(evalspec, taken_over, taken_over.folder)
+    assert (absent.code, "nothing was re-scored" in absent.out, "--models DIR" in absent.out) == (3, True, True), absent.out
+    for name in ("tiny-a", "tiny-b"):
+        copy = Path(shutil.copytree(scored.workplace / "checkpoints" / name, tmp_path / "models" / name))
+        weights = bytearray((copy / "model.safetensors").read_bytes())
+        weights[-3] ^= 1
+        (copy / "model.safetensors").write_bytes(weights)
+    changed = rescored(evalspec, taken_over, taken_over.folder, "--models", str(tmp_path / "models"))
+    assert changed.code == 3, changed.out
+    for model in ("first", "second"):
+        told = (
+            rf"not re-scored: model '{model}': the weights with the digest [0-9a-f]{{16}}… were not found \(\d of the same size, but other content\)"
+        )
+        assert re.search(told, changed.out), changed.out

@@ -90,7 +90,7 @@ def test_every_verb_speaks_json(recorded: Run, tmp_path: Path, evalspec: Command
         (("init", "file/new"), "StoreError", 3),
         (("verify", "--frobnicate"), "UsageError", 2),
         (("frobnicate",), "UsageError", 2),
-        (("keygen", "--organisation", "", "--out", "k.p12", "--no-passphrase"), "SigningError", 3),
+        (("keygen", "--organisation", "", "--out", "k.p12", "--no-passphrase"), "UsageError", 2),
     ],
 )
 def test_errors_are_json_too(tmp_path: Path, evalspec: Command, arguments: tuple[str, ...], error: str, code: int) -> None:
@@ -119,7 +119,7 @@ def test_the_schema_accepts_the_studies_that_come_with_the_project(root: Path, t
 def test_doctor_finds_the_key_and_says_when_others_can_read_it(recorded: Run, tmp_path: Path, evalspec: Command) -> None:
     (tmp_path / "evalspec.toml").write_text('key = "key.p12"\n')
     absent = evalspec("doctor", cwd=tmp_path)
-    assert "evalspec keygen --out" in absent.out
+    assert "evalspec keygen --organisation NAME --out" in absent.out
     (tmp_path / "key.p12").write_bytes(recorded.key.read_bytes())
     (tmp_path / "key.p12").chmod(0o644)
     assert "chmod 600" in evalspec("doctor", cwd=tmp_path).out

@@ -162,7 +162,7 @@ def test_every_fault_is_named_at_once_in_file_order(read: Read) -> None:
         "q.jsonl:3:1: the answer 'D' is outside the choices: it is none of the letters A to C",
         "q.jsonl:4:1: choices A and B are the same '1'",
         "q.jsonl:4:1: choice C is empty",
-        "q.jsonl:5:1: the question has 1 choices; it needs 2 to 26",
+        "q.jsonl:5:1: the question has 1 choice; it needs 2 to 26",
         "q.jsonl:6:1: the id is missing",
         "q.jsonl:7:1: the id is neither a text nor a whole number",
         "q.jsonl:7:1: choice B is not a text",

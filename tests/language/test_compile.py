@@ -129,6 +129,15 @@ def test_a_missing_study_file_names_one_like_it(tmp_path: Path, catalogue: Catal
     assert caught.value.diagnostics[0].hint == 'did you mean "study.yaml"?'
 
 
+def test_a_link_that_leads_nowhere_is_not_offered_as_the_study_that_was_meant(tmp_path: Path, catalogue: Catalogue) -> None:
+    (tmp_path / "study.yaml").symlink_to(tmp_path / "gone.yaml")
+    with pytest.raises(StudyError) as caught:
+        compile_study(tmp_path / "study.yaml", catalogue)
+    fault = caught.value.diagnostics[0]
+    assert fault.message.endswith('study.yaml" is a link that leads nowhere')
+    assert fault.hint == "mend the link, or name the study itself"
+
+
 def test_a_folder_is_no_study_file(tmp_path: Path, catalogue: Catalogue) -> None:
     with pytest.raises(StudyError, match="is a folder"):
         compile_study(tmp_path, catalogue)

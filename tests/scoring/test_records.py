@@ -45,6 +45,15 @@ def test_every_fault_of_every_table_is_named_once(tmp_path: Path) -> None:
     assert [fault.location and fault.location.line for fault in caught.value.diagnostics] == [3, 5]
 
 
+def test_faults_stand_in_the_order_of_the_file_whichever_model_they_are_about(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,model,score\nq0,b,x\nq0,a,2\nq1,b,3\nq1,a,y\n")
+    (tmp_path / "u.csv").write_text("id,c\nq0,4\n")
+    records = read_records(study_of(recorded("a"), recorded("c", "u.csv"), recorded("b")), folder=tmp_path, root=tmp_path)
+    with pytest.raises(InputError) as caught:
+        check_records(records, {"b0": FIRST})
+    assert [str(fault.location) for fault in caught.value.diagnostics] == ["t.csv:2:1", "t.csv:3:1", "t.csv:4:1", "t.csv:5:1", "u.csv:2:1"]
+
+
 def test_rows_of_unknown_questions_and_models_are_counted_with_their_first_line(tmp_path: Path) -> None:
     rows = ["id,model,score", "q0,a,1", "r0,a,1", "zz,a,1", "yy,a,1", "q0,other,1", "q1,third,1", "q1,third,x"]
     (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")

@@ -145,8 +145,8 @@ def test_our_own_parquet_comes_back(replayed: Any, tmp_path: Path) -> None:
         ("item_id,n\nq0,1\n", r"no results of model 'm'; it has 'n'"),
         ("key,m\nq0,1\n", r"no column with question ids; its columns are key, m"),
         ("item_id,m,m\nq0,1,1\n", r"the column 'm' stands twice"),
-        ("item_id,m\nq0\n", r"table\.csv:2:1: the row has 1 cells; the header has 2"),
-        ("id,logprob_A,logprob_B\nq0,-1,-2\n", r"table\.csv:2:1: column 'logprob_A': 4 log-probabilities of at most 0 are needed, got"),
+        ("item_id,m\nq0\n", r"table\.csv:2:1: the row has 1 cell; the header has 2"),
+        ("id,logprob_A,logprob_B\nq0,-1,-2\n", r"table\.csv:2:1: column 'logprob_A': 4 log-probabilities of at most 0 are needed, got '-1, -2'"),
         ("", r"is empty"),
     ],
 )

@@ -26,7 +26,7 @@ def test_files_that_belong_together_are_in_order_and_what_was_not_compared_is_sa
     found = check_attached(WHOLE, "SHA256:" + "A" * 43 + "=", Trust(), TIMES)
     assert found.faults == ()
     assert found.notes == (
-        "attached and held against each other by their digests: findings.json, protocol.json, study.yaml, verdict.json",
+        "attached and held against each other: findings.json, protocol.json, study.yaml, verdict.json",
         *NOT_COMPARED,
     )
     assert "its pages show" in NOT_COMPARED[0]
@@ -42,6 +42,8 @@ def test_files_that_belong_together_are_in_order_and_what_was_not_compared_is_sa
         ({"verdict.json": b"[]"}, "the attached verdict.json was not made from the attached findings.json"),
         ({"verdict.json": VERDICT[:-2] + b',"findings_sha256":"x"}'}, "the attached verdict.json was not made from the attached findings.json"),
         ({"lock.dsse.json": b"{}"}, "the attached plan is not as it was signed"),
+        ({"report.html": b"<p>99 %</p>"}, "a file is attached to it that no report carries: 'report.html'"),
+        ({"../../verdict.json": VERDICT}, "a file is attached to it that no report carries: '../../verdict.json'"),
     ],
 )
 def test_an_attached_file_of_another_report_is_named(change: dict[str, bytes], told: str) -> None:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalspec.errors import SigningError
+from evalspec.errors import SigningError, UsageError
 from evalspec.signing.certificates import fingerprint, fingerprint_of, holder_of, read_certificate, read_der_certificate, self_signed
 from evalspec.signing.keys import FileSigner, NewKey, load_signer, make_key, write_key
 
@@ -53,12 +53,12 @@ def test_the_certificate_is_for_document_signing_and_for_the_years_asked_for() -
 
 @pytest.mark.parametrize("organisation", ["", "  ", "x" * 65, "two\nlines", "right\u202eleft"])
 def test_a_name_that_no_certificate_should_hold_is_refused(organisation: str) -> None:
-    with pytest.raises(SigningError, match="cannot stand in a certificate"):
+    with pytest.raises(UsageError, match="cannot stand in a certificate"):
         make_key(organisation)
 
 
 def test_a_certificate_for_no_years_is_refused() -> None:
-    with pytest.raises(SigningError, match="for 0 years"):
+    with pytest.raises(UsageError, match="for 0 years"):
         make_key("Example Lab", years=0)
 
 

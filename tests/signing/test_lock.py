@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalspec.artifacts.base import canonical_json, sha256_hex
-from evalspec.artifacts.lock import Before, Earlier, Lock
+from evalspec.artifacts.lock import Before, Earlier, Lock, LockedAnalysis, LockedBenchmark, LockedModel
 from evalspec.signing.dsse import parse_envelope, payload_of, sign
 from evalspec.signing.keys import FileSigner, make_key
 from evalspec.signing.lock import LARGEST_LOCK, read_lock, sign_lock
@@ -100,9 +100,19 @@ def other_certificate(statement: dict[str, Any]) -> None:
     statement["predicate"]["signerCertificate"] = FileSigner(made.private, made.certificate).certificate_pem.decode()
 
 
+def true_for_one(statement: dict[str, Any]) -> None:
+    statement["predicate"]["formatVersion"] = True
+
+
+def no_time(statement: dict[str, Any]) -> None:
+    statement["predicate"]["lockedAt"] = "2026-13-45T99:00:00Z"
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
+        (true_for_one, "formatVersion: .* the whole number 1"),
+        (no_time, "lockedAt"),
         (change_seed, "the digest of the protocol is not that of the protocol in the lock"),
         (change_study, "the digest of the study is not that of the study in the lock"),
         (change_subject, "the subjects are not the files of the plan"),
@@ -137,3 +147,57 @@ def test_a_changed_payload_does_not_pass_for_signed(content: bytes) -> None:
     envelope["payload"] = base64.b64encode(base64.b64decode(envelope["payload"]).replace(b"Example", b"Exbmple")).decode()
     with pytest.raises(ValueError, match="no signature holds"):
         read_lock(canonical_json(envelope))
+
+
+IDENTITY = {"kind": "recorded", "sha256": "6" * 64, "model": "first", "origin": "first.csv"}
+WHOLE = {
+    **PROTOCOL,
+    "benchmarks": [{"id": "small", "source_sha256": "7" * 64, "questions": [{"id": "q", "sha256": "8" * 64}], "prompt": "?", "preambles": []}],
+    "models": [{"id": "first", "identity": IDENTITY}],
+    "analyses": [{"id": "accuracy", "kind": "intervals", "planned": True}],
+    "thresholds": {"checks": []},
+}
+
+
+def listed() -> dict[str, Any]:
+    return {
+        "benchmarks": (
+            LockedBenchmark(
+                id="small",
+                source_sha256="7" * 64,
+                questions=1,
+                questions_sha256=sha256_hex(canonical_json(["8" * 64])),
+                prompt_sha256=sha256_hex(canonical_json(["?", []])),
+            ),
+        ),
+        "models": (LockedModel(id="first", kind="recorded", sha256="6" * 64),),
+        "analyses": (LockedAnalysis(id="accuracy", kind="intervals", planned=True, sha256=sha256_hex(canonical_json(WHOLE["analyses"][0]))),),
+        "thresholds_sha256": sha256_hex(canonical_json(WHOLE["thresholds"])),
+    }
+
+
+def locked(lock: Lock, **lists: Any) -> Lock:
+    return Lock(**{**dict(lock), "protocol": WHOLE, "protocol_sha256": sha256_hex(canonical_json(WHOLE)), **listed(), **lists})
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("benchmarks", {"source_sha256": "0" * 64}),
+        ("benchmarks", {"questions": 14_000}),
+        ("benchmarks", {"questions_sha256": "0" * 64}),
+        ("benchmarks", {"prompt_sha256": "0" * 64}),
+        ("models", {"sha256": "0" * 64}),
+        ("models", {"kind": "checkpoint"}),
+        ("analyses", {"planned": False}),
+        ("analyses", {"sha256": "0" * 64}),
+    ],
+)
+def test_what_a_lock_lists_for_people_must_be_what_its_protocol_holds(name: str, field: dict[str, Any], lock: Lock) -> None:
+    assert locked(lock).seed == 3
+    (entry,) = listed()[name]
+    for lists in ((entry.model_copy(update=field),), ()):
+        with pytest.raises(ValueError, match=f"the {name} that the lock lists are not those of the protocol in it"):
+            locked(lock, **{name: lists})
+    with pytest.raises(ValueError, match="the thresholds that the lock lists"):
+        locked(lock, thresholds_sha256=None)

@@ -11,7 +11,7 @@ from evalspec.signing.statement import Claim, Predicate, Statement, parse_statem
 
 @pytest.fixture
 def statement(claim: Claim) -> Statement:
-    digests = {"signer.crt": "a" * 64, "study.yaml": claim.study.sha256, "data/x": "b" * 64}
+    digests = {"signer.crt": "a" * 64, "study.yaml": claim.study.sha256, "protocol.json": claim.protocol.sha256, "data/x": "b" * 64}
     return state(digests, Predicate.model_validate({**claim.model_dump(), "pdf": None, "pdf_skipped": "Pango is not installed"}))
 
 
@@ -35,7 +35,12 @@ def _add(name: str) -> Callable[[dict], None]:
         (lambda plain: plain.update(predicateType="https://slsa.dev/provenance/v1"), "predicateType"),
         (lambda plain: plain.update(_type="https://in-toto.io/Statement/v0.1"), "_type"),
         (lambda plain: plain.update(extra=1), "extra"),
-        (lambda plain: plain["subject"].pop(1), "signer.crt is not among"),
+        (lambda plain: plain["subject"].pop(1), "protocol.json is not among"),
+        (lambda plain: plain["subject"].pop(2), "signer.crt is not among"),
+        (lambda plain: plain["subject"].pop(3), "study.yaml is not among"),
+        (lambda plain: plain["predicate"].update(formatVersion=True), "formatVersion: .* the whole number 1"),
+        (lambda plain: plain["predicate"].update(formatVersion=1.0), "formatVersion: .* the whole number 1"),
+        (lambda plain: plain["predicate"].update(formatVersion=2), "formatVersion"),
         (_add("../outside"), "is not allowed"),
         (_add("/etc/passwd"), "is not allowed"),
         (_add("a\\b"), "is not allowed"),

@@ -50,21 +50,35 @@ def test_a_file_that_cannot_be_appended_to_is_left_alone(tmp_path: Path, signer:
         ("  certificate:", "  name: Other\n  certificate:", "'name' stands twice"),
         ("- name: Example Lab", "- name: &a Example Lab", "anchors"),
         ("- name: Example Lab", "- name: !!str Example Lab", "tags"),
-        ("- name: Example Lab", "- nome: Example Lab", "name: Field required"),
-        ("- name: Example Lab", "- trusted: yes\n  name: Example Lab", "trusted: Extra inputs"),
+        ("- name: Example Lab", "- nome: Example Lab", "entry 1 has no 'name'"),
+        ("- name: Example Lab", "- trusted: yes\n  name: Example Lab", "entry 1 has 'trusted', which no entry has"),
         ("signers:", "signers: [[[[[[[[[[", "nested deeper"),
-        ("fingerprint: SHA256:", "fingerprint: MD5:", "fingerprint: String should match"),
+        ("fingerprint: SHA256:", "fingerprint: MD5:", "(?s)'fingerprint' of entry 1 cannot be 'MD5:.*SHA256: and 44 characters"),
         ("BEGIN CERTIFICATE", "BEGIN CERTIFICAT", "not a certificate"),
-        ("Z'\n  valid_until", "'\n  valid_until", "valid_from: .* timezone"),
-        ("signers:", "signers: {", "is not right"),
-        ("signers:", "signers: []\nothers:", "signers: .* at least 1 item"),
+        ("Z'\n  valid_until", "'\n  valid_until", "(?s)'valid_from' of entry 1 cannot be '20.*a time with its zone"),
+        ("signers:", "signers: {", "it is not YAML"),
+        ("signers:", "signers: []\nothers:", "it names no signer"),
         ("name: Example Lab", 'name: "\\UFFFFFFFF"', "an escape in it stands for no character"),
         ("name: Example Lab", 'name: "\\U00110000"', "an escape in it stands for no character"),
         ("name: Example Lab", 'name: "\\uD800"', "half a surrogate pair"),
-        ("valid_from: '", "valid_from: '0001-01-01T00:00:00+23:00' # '", "valid_from: .* outside the years 1 to 9999"),
-        ("valid_until: '", "valid_until: '9999-12-31T23:59:59-23:00' # '", "valid_until: .* outside the years 1 to 9999"),
+        ("valid_from: '", "valid_from: '0001-01-01T00:00:00+23:00' # '", "'valid_from' of entry 1 .* outside the years 1 to 9999"),
+        ("valid_until: '", "valid_until: '9999-12-31T23:59:59-23:00' # '", "'valid_until' of entry 1 .* outside the years 1 to 9999"),
         ("signers:", "[" * 5000 + "signers:", "nested deeper"),
         ("signers:", "\0signers:", "special characters"),
+        ("signers:", "signers: yes\nother:", "'signers' must be a list of entries, not 'yes'"),
+        ("signers:", "- signers:", "it must be a list under `signers`, not a list"),
+        ("signers:", "signer:", "it has 'signer', which no trust file has"),
+        ("- name:", "- Example Lab\n- name:", "entry 1 must be a mapping of name, .*, not 'Example Lab'"),
+        ("name: Example Lab", "name: ''", "'name' of entry 1 cannot be empty"),
+        ("name: Example Lab", "name: [Example Lab]", "'name' of entry 1 cannot be a list"),
+        ("- name:", "- ? [a]\n  : b\n  name:", "a key must be a word"),
+        ("valid_from: '", "valid_from: '1700000000' # '", "it is no date with a time of day"),
+        ("valid_until: '20", "valid_until: '19", "entry 1 ends before it begins"),
+        ("valid_until:", "revoked_at: ''\n  valid_until:", "'revoked_at' of entry 1 cannot be empty"),
+        ("valid_until:", "revoked_at: no\n  valid_until:", "'revoked_at' of entry 1 cannot be 'no'"),
+        ("valid_until:", "revoked: '2027-03-01T00:00:00Z'\n  valid_until:", "did you mean 'revoked_at'"),
+        ("signers:", "signers: []\n---\nsigners:", "it is not YAML"),
+        ("signers:", "%TAG ! tag:x,2000:\n---\nsigners: !a\n#", "anchors, aliases and tags"),
     ],
 )
 def test_a_faulty_trust_file_is_refused_with_the_reason(tmp_path: Path, signer: FileSigner, old: str, new: str, reason: str) -> None:
@@ -74,7 +88,31 @@ def test_a_faulty_trust_file_is_refused_with_the_reason(tmp_path: Path, signer: 
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(SigningError, match=reason) as error:
         read_trust(path)
-    assert error.value.diagnostics[0].hint
+    assert all(diagnostic.hint and diagnostic.location and diagnostic.location.file == str(path) for diagnostic in error.value.diagnostics)
+    assert "pydantic" not in str(error.value)
+
+
+def test_all_faults_of_a_trust_file_are_told_at_once_and_where_they_stand(tmp_path: Path, signer: FileSigner) -> None:
+    path = tmp_path / "trust.yaml"
+    write_trust(path, [TrustedSigner.of(signer.certificate, name="Example Lab")])
+    text = path.read_text().replace("SHA256:", "MD5:").replace("- name: Example Lab\n", "- nmae: Example Lab\n").replace("END CERT", "END CART")
+    path.write_text(text.replace("Z'", "'"))
+    with pytest.raises(SigningError) as error:
+        read_trust(path)
+    lines = [
+        next(number for number, line in enumerate(text.splitlines(), 1) if word in line) for word in ("nmae", "MD5", "certificate:", "from", "until")
+    ]
+    places = [(diagnostic.location.line, diagnostic.excerpt) for diagnostic in error.value.diagnostics if diagnostic.location]
+    assert {line for line, _ in places} == {*lines}
+    assert any(excerpt and "nmae" in excerpt for _, excerpt in places)
+    assert "did you mean 'name'?" in str(error.value)
+    assert "names no signer" not in str(error.value)
+
+
+def test_a_trust_file_that_is_not_utf_8_is_told(tmp_path: Path) -> None:
+    (tmp_path / "trust.yaml").write_bytes("signers: é".encode("latin-1"))
+    with pytest.raises(SigningError, match="it is not UTF-8, at byte 10"):
+        read_trust(tmp_path / "trust.yaml")
 
 
 def test_a_certificate_of_another_key_is_refused(tmp_path: Path, signer: FileSigner, impostor: FileSigner) -> None:
