@@ -123,8 +123,8 @@ def _not_needed(told: GateForecast | None) -> str:
     if told is None or told.smallest is None:
         return "the questions needed cannot be stated: nothing was forecast for this check"
     n = told.n if told.last is None else told.last.n
-    passing = f"{told.wanted * 100:.3g} % power on {n:,} questions at {_alpha(told)} takes a true value of {told.smallest:.3g}"
-    return f"the study declares no true value (assume), so the questions needed cannot be stated; {passing}"
+    passing = f"{n:,} questions pass it with a chance of {told.wanted * 100:.3g} % at {_alpha(told)} if the true value is {told.smallest:.3g}"
+    return f"{passing}; for the number of questions needed, declare the true value that you expect (assume)"
 
 
 def _alpha(told: GateForecast) -> str:

@@ -58,12 +58,12 @@ MISSING_OPEN = "it passes on the answers given; with every missing one counted a
 CORRECTED = "it would pass as the only check, and does not after the correction for the number of checks"
 
 ONE_LOOK = (
-    "one look was assumed: deciding again on more questions is another look, which needs alpha spending or an e-value that is declared before the "
-    "first one; there are both for differences in noninferiority only, so the error of another look at this check is not controlled"
+    "asking more questions and deciding again is another look, which raises the chance of a false pass; nothing holds that chance down for this check: "
+    "alpha spending and e-values, declared before the first look, are there for differences in noninferiority only"
 )
 SINGLE_LOOK = (
-    "one look was assumed: deciding again on more questions is another look, which needs alpha spending (looks) or an e-value (method: e_value), "
-    "declared in a noninferiority analysis before the first one"
+    "asking more questions and deciding again is another look, which raises the chance of a false pass, unless a noninferiority analysis declared "
+    "alpha spending (looks) or an e-value (method: e_value) before the first one"
 )
 PLANNED_LOOK = (
     "the looks that the study plans after this one may decide, each at the part of alpha that the declared spending leaves it; a look beyond them is "

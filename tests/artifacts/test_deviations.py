@@ -11,7 +11,7 @@ import pytest
 
 from evalspec.artifacts.base import canonical_json, sha256_hex
 from evalspec.artifacts.deviations import deviations, standings, tells_more
-from evalspec.artifacts.lock import Before, Earlier, Lock, LockedPlan
+from evalspec.artifacts.lock import Before, Earlier, Lock, LockedPlan, listed
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.study import Study
 from evalspec.cli import main
@@ -36,16 +36,17 @@ def locked(plan: Plan, change: Change | None = None) -> Lock:
     if change is not None:
         change(study, protocol)
     protocol["study_sha256"] = sha256_hex(canonical_json(study))
+    lists = listed(protocol)
     return Lock(
         locked_at="2026-11-29T20:00:00Z",
         versions={},
         study_source_sha256=study["source_sha256"],
         study_sha256=sha256_hex(canonical_json(study)),
         protocol_sha256=sha256_hex(canonical_json(protocol)),
-        benchmarks=(),
-        models=(),
-        analyses=(),
-        thresholds_sha256=None,
+        benchmarks=lists.benchmarks,
+        models=lists.models,
+        analyses=lists.analyses,
+        thresholds_sha256=lists.thresholds_sha256,
         before=Before(answers=0, asked=0),
         earlier=Earlier(),
         signer_certificate="",
