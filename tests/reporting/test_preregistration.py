@@ -13,7 +13,7 @@ import pytest
 
 from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.deviations import deviations, standings
-from evalspec.artifacts.lock import Before, Earlier, Lock, LockedPlan
+from evalspec.artifacts.lock import Before, Earlier, Lock, LockedPlan, listed
 from evalspec.reporting.compose import compose
 from evalspec.reporting.dossier import Dossier, documents_of
 from evalspec.reporting.pages import number_faults, shown_numbers
@@ -26,16 +26,17 @@ FORBIDDEN = re.compile(r"\bproves?\b|\bproven\b|guarantee|\bverified\b|pre-?regi
 def lock_of(dossier: Dossier, *, before: Before, earlier: Earlier) -> Lock:
     """The lock of exactly this study and protocol."""
     study, protocol = (json.loads(artifact.to_json()) for artifact in (dossier.study, dossier.protocol))
+    lists = listed(protocol)
     return Lock(
         locked_at="2026-11-28T09:00:00Z",
         versions={"evalspec": "0.1.0", "python": "3.11.2", "numpy": "2.4.5", "torch": "2.13.0"},
         study_source_sha256=dossier.study.source_sha256,
         study_sha256=dossier.study.digest(),
         protocol_sha256=dossier.protocol.digest(),
-        benchmarks=(),
-        models=(),
-        analyses=(),
-        thresholds_sha256=None,
+        benchmarks=lists.benchmarks,
+        models=lists.models,
+        analyses=lists.analyses,
+        thresholds_sha256=lists.thresholds_sha256,
         before=before,
         earlier=earlier,
         signer_certificate="",
