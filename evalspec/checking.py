@@ -18,7 +18,7 @@ from evalspec.errors import Diagnostic, InputError, UsageError
 from evalspec.foreign import read_file
 from evalspec.importing.questions import read_questions
 from evalspec.language.against_questions import check_against_questions
-from evalspec.language.compile import CompiledStudy, compile_study, located
+from evalspec.language.compile import CompiledStudy, at_model, compile_study, located
 from evalspec.language.faults import Fault
 from evalspec.places import hub_snapshot, resolve_inside
 from evalspec.planning.checkpoints import find_checkpoint, identify
@@ -143,7 +143,7 @@ def check_models(sound: SoundStudy, settings: Settings) -> SeenModels:
     compiled = sound.compiled
     absent: list[InputError] = []
     faults: list[Diagnostic] = []
-    for model in compiled.study.models:
+    for number, model in enumerate(compiled.study.models):
         try:
             if isinstance(model.source, HubCheckpoint):
                 hub_snapshot(settings.hub_cache, kind="model", name=model.source.hub, revision=model.source.revision)
@@ -155,7 +155,7 @@ def check_models(sound: SoundStudy, settings: Settings) -> SeenModels:
                 checkpoint = find_checkpoint(model.source, folder=compiled.folder, root=compiled.root, hub_cache=settings.hub_cache)
                 identify(checkpoint, digest=_no_digest)
         except InputError as error:
-            faults += error.diagnostics
+            faults += at_model(number, error, compiled.source)
     try:
         _look_at_earlier(sound)
     except InputError as error:

@@ -58,7 +58,7 @@ MISSING_OPEN = "it passes on the answers given; with every missing one counted a
 CORRECTED = "it would pass as the only check, and does not after the correction for the number of checks"
 
 ONE_LOOK = (
-    "asking more questions and deciding again is another look, which raises the chance of a false pass; nothing holds that chance down for this check: "
+    "asking more questions and deciding again is another look, which raises the chance of a false pass; nothing holds it down for this check: "
     "alpha spending and e-values, declared before the first look, are there for differences in noninferiority only"
 )
 SINGLE_LOOK = (

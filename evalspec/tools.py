@@ -19,8 +19,7 @@ from evalspec.artifacts.verdict import Verdict
 from evalspec.earlier_runs import EarlierModel, read_earlier
 from evalspec.edition import edition_of
 from evalspec.errors import Diagnostic, InputError, MissingLibrary, StoreError, how_to_install
-from evalspec.language.compile import CompiledStudy, located
-from evalspec.language.faults import Fault
+from evalspec.language.compile import CompiledStudy, at_model
 from evalspec.places import can_be_written, keep_out_of_git, nearest_existing, write_privately
 from evalspec.planning.checkpoints import find_checkpoint, identify
 from evalspec.planning.digests import RememberedDigests
@@ -127,8 +126,7 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
             if isinstance(model.source, CheckpointSource):
                 models[model.id] = _resolve(model, model.source, compiled, settings, digests)
         except InputError as error:
-            wrong = [Fault(("models", number, "source"), fault.message, fault.hint) for fault in error.diagnostics]
-            faults += located(wrong, compiled.source)
+            faults += at_model(number, error, compiled.source)
     try:
         for record in read_records(compiled.study, folder=compiled.folder, root=compiled.root):
             models[record.model] = ResolvedModel(record.identity, record.path, None, record)

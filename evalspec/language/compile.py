@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalspec.artifacts.samples import Sample, sized
 from evalspec.artifacts.study import Study
-from evalspec.errors import Diagnostic, Location, StudyError
+from evalspec.errors import Diagnostic, EvalspecError, Location, StudyError
 from evalspec.language import consistency, designs, limits, references, servers
 from evalspec.language.decoding import MAX_BYTES
 from evalspec.language.draft import Draft, without
@@ -98,6 +98,11 @@ def located(faults: Iterable[Fault], source: Source) -> Iterator[Diagnostic]:
     """Yield the faults with their place and the line that they stand on."""
     for fault in faults:
         yield source.page.diagnostic(source.span(fault.pointer, on=fault.on), fault.message, fault.hint)
+
+
+def at_model(number: int, error: EvalspecError, source: Source) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the source of a model, by its place in the study, with the line that names it."""
+    return located((Fault(("models", number, "source"), fault.message, fault.hint) for fault in error.diagnostics), source)
 
 
 def refuse(diagnostics: Iterable[Diagnostic]) -> None:
