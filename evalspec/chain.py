@@ -10,11 +10,11 @@ import numpy as np
 from evalspec.analyses.recomputation import Divergence
 from evalspec.artifacts.base import sha256_hex
 from evalspec.artifacts.findings import Findings
-from evalspec.artifacts.protocol import EarlierIdentity, Protocol, ProtocolBenchmark, RecordIdentity
+from evalspec.artifacts.protocol import EarlierIdentity, Protocol, ProtocolBenchmark, ProtocolModel, RecordIdentity
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.served import ServedModel
 from evalspec.artifacts.sources import EarlierRun, GgufFile, HubCheckpoint, LocalCheckpoint, RecordedResponses
-from evalspec.artifacts.study import Benchmark, Study
+from evalspec.artifacts.study import Benchmark, Model, Study
 from evalspec.artifacts.verdict import Verdict
 from evalspec.planning.protocol import clusters_of
 
@@ -76,27 +76,28 @@ def _plan(links: Links) -> Iterator[Divergence]:
         if recorded != asked:
             yield Divergence("protocol.json", name, str(recorded), str(asked))
     if [model.id for model in protocol.models] == [model.id for model in study.models]:
-        yield from _sources(links)
-        yield from _earlier(links)
+        for resolved, declared in zip(protocol.models, study.models, strict=True):
+            yield from _model(resolved, declared)
     if [entry.id for entry in protocol.benchmarks] == [entry.id for entry in study.benchmarks]:
         for settled, benchmark in zip(protocol.benchmarks, study.benchmarks, strict=True):
             yield from _benchmark(settled, benchmark)
 
 
-def _sources(links: Links) -> Iterator[Divergence]:
-    """Hold what each model is said to be against what the study asked for: weights cannot pass for a record, which nobody can score again."""
-    for model, wanted in zip(links.protocol.models, links.study.models, strict=True):
-        source, identity, place = wanted.source, model.identity, f"/models/{model.id}"
-        kinds = next(kind for sort, kind in KINDS.items() if isinstance(source, sort))
-        if identity.kind != kinds and not isinstance(source, EarlierRun):
-            yield Divergence("protocol.json", f"{place}/identity/kind", identity.kind, f"{kinds}, by study.json")
-        elif isinstance(source, RecordedResponses) and isinstance(identity, RecordIdentity):
-            if source.sha256 not in {None, identity.sha256}:
-                yield Divergence("protocol.json", f"{place}/identity/sha256", identity.sha256, f"{source.sha256}, by study.json")
-            if identity.model != (source.model or model.id):
-                yield Divergence("protocol.json", f"{place}/identity/model", identity.model, f"{source.model or model.id}, by study.json")
-        if not isinstance(source, EarlierRun) and model.precision != wanted.precision:
-            yield Divergence("protocol.json", f"{place}/precision", model.precision, f"{wanted.precision}, by study.json")
+def _model(resolved: ProtocolModel, declared: Model) -> Iterator[Divergence]:
+    """Hold what a model is said to be against what the study asked for: weights cannot pass for a record, which nobody can score again."""
+    source, identity = declared.source, resolved.identity
+    sides: list[tuple[str, str, str]] = [("identity/kind", identity.kind, next(kind for sort, kind in KINDS.items() if isinstance(source, sort)))]
+    if isinstance(source, RecordedResponses) and isinstance(identity, RecordIdentity):
+        sides.append(("identity/sha256", identity.sha256, source.sha256 or identity.sha256))
+        sides.append(("identity/model", identity.model, source.model or resolved.id))
+    if isinstance(source, EarlierRun) and isinstance(identity, EarlierIdentity):
+        sides.append(("identity/signer", identity.signer, source.signer))
+        sides.append(("identity/model", identity.model, source.model or resolved.id))
+    if not isinstance(source, EarlierRun):
+        sides.append(("precision", resolved.precision, declared.precision))
+    for name, recorded, asked in sides:
+        if recorded != asked:
+            yield Divergence("protocol.json", f"/models/{resolved.id}/{name}", recorded, f"{asked}, by study.json")
 
 
 def _benchmark(settled: ProtocolBenchmark, benchmark: Benchmark) -> Iterator[Divergence]:
@@ -115,18 +116,6 @@ def _benchmark(settled: ProtocolBenchmark, benchmark: Benchmark) -> Iterator[Div
     for name, recorded, asked in sides:
         if recorded != asked:
             yield Divergence("protocol.json", f"/benchmarks/{settled.id}/{name}", "as recorded", "other than in study.json")
-
-
-def _earlier(links: Links) -> Iterator[Divergence]:
-    """Hold the models that are taken from earlier runs against what the study asked for: which model, and whose signature."""
-    for number, model in enumerate(links.protocol.models):
-        source, identity = links.study.models[number].source, model.identity
-        if isinstance(source, EarlierRun) != isinstance(identity, EarlierIdentity):
-            yield Divergence("protocol.json", f"/models/{model.id}/identity/kind", identity.kind, "other than in study.json")
-        elif isinstance(source, EarlierRun) and isinstance(identity, EarlierIdentity):
-            for name, recorded, asked in (("signer", identity.signer, source.signer), ("model", identity.model, source.model or model.id)):
-                if recorded != asked:
-                    yield Divergence("protocol.json", f"/models/{model.id}/identity/{name}", recorded, asked)
 
 
 def _responses(links: Links) -> Iterator[Divergence]:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from evalspec.arguments import parser
 from evalspec.choices import seal_of, settings_of, study_of, trust_of
-from evalspec.console import Console, close_streams, counted, open_streams
-from evalspec.errors import EvalspecError, Interrupted, StoreError, UsageError
+from evalspec.console import Console, close_streams, open_streams
+from evalspec.errors import EvalspecError, Interrupted, StoreError, UsageError, counted
 
 if TYPE_CHECKING:
     from evalspec.artifacts.base import JsonValue

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalspec.console import Console, counted, error_content
+from evalspec.console import Console, error_content
+from evalspec.errors import counted
 from evalspec.gating import UNDEFINED
 from evalspec.pipeline import Outcome
 from evalspec.preregistration import Locked

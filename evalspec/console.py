@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from evalspec.errors import Diagnostic, EvalspecError, StoreError
+from evalspec.errors import Diagnostic, EvalspecError, StoreError, counted
 
 if TYPE_CHECKING:
     from evalspec.artifacts.base import JsonValue
@@ -107,15 +107,6 @@ def close_streams() -> None:
     """Write out what the standard streams still hold, such as a help text; raises StoreError as `Console.result` does."""
     for stream in (sys.stderr, sys.stdout):
         _print("", stream, end="")
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "check"), counted(2, "analysis", "analyses")
-    ('1 check', '2 analyses')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def error_content(error: EvalspecError) -> dict[str, JsonValue]:

@@ -49,6 +49,20 @@ class Diagnostic:
         return "\n".join(lines)
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "check"), counted(2, "analysis", "analyses")
+    ('1 check', '2 analyses')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def in_file_order(faults: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return faults by the place that they name; those that name none stand last."""
+    return sorted(faults, key=lambda fault: (fault.location is None, fault.location or Location("", 0)))
+
+
 def _columns(text: str) -> int:
     """Return how many columns of a terminal a text takes: two for a wide character (UAX #11), none for a combining one."""
     return sum(0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "FW" else 1 for character in text)

@@ -64,14 +64,14 @@ def check_pdf(folder: Path, verification: Verification) -> PdfCheck:
         rendered = render(run.content(REPORT_HTML).decode(), attachments=attachments, finished=run.ledger().finished)
         if sha256_hex(rendered) == claim.unsigned_sha256:
             return PdfCheck("same")
-        return _by_words(run.content(REPORT_PDF)[: claim.unsigned_prefix_bytes], rendered)
+        return by_words(run.content(REPORT_PDF)[: claim.unsigned_prefix_bytes], rendered)
     except (MissingLibrary, ReportError) as error:
         return PdfCheck("not_compared", why=error.diagnostics[0].message)
     except Exception as error:  # noqa: BLE001 - a signed report can hold anything
         return PdfCheck("not_compared", why=first_fault(error))
 
 
-def _by_words(signed: bytes, rendered: bytes) -> PdfCheck:
+def by_words(signed: bytes, rendered: bytes) -> PdfCheck:
     """Compare how often each word stands in two PDFs; whole numbers up to the number of pages may be places in another layout."""
     program = shutil.which("pdftotext")
     if program is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from evalspec import surroundings
-from evalspec.artifacts.base import Artifact, JsonValue, canonical_json, sha256_hex
+from evalspec.artifacts.base import Artifact, JsonValue
 from evalspec.artifacts.deviations import tells_more
 from evalspec.artifacts.lock import LOCK, Before, Lock, LockedPlan, listed
 from evalspec.artifacts.protocol import EarlierIdentity, Protocol, RecordIdentity
@@ -133,7 +133,7 @@ def _lock(place: StudyPlace, plan: tuple[Study, Protocol, Schedule], replaced: F
     """Return what is signed before scoring: the plan, and what the cache folder and the repository know of earlier answers and attempts."""
     study, protocol, schedule = plan
     plain = _plain(protocol)
-    told = listed(plain)
+    lists = listed(plain)
     git, attempt = surroundings.git_state(place.path), attempt_at("lock", place.path, place.root, protocol)
     return Lock(
         locked_at=surroundings.timestamp(),
@@ -141,10 +141,10 @@ def _lock(place: StudyPlace, plan: tuple[Study, Protocol, Schedule], replaced: F
         study_source_sha256=study.source_sha256,
         study_sha256=study.digest(),
         protocol_sha256=protocol.digest(),
-        benchmarks=told.benchmarks,
-        models=told.models,
-        analyses=told.analyses,
-        thresholds_sha256=told.thresholds_sha256,
+        benchmarks=lists.benchmarks,
+        models=lists.models,
+        analyses=lists.analyses,
+        thresholds_sha256=lists.thresholds_sha256,
         before=_before(protocol, schedule, place.cache),
         earlier=Attempts(place.cache).earlier(attempt, committed=_committed(lock_beside(place.path))),
         replaces=None if replaced is None else replaced.signed.sha256,

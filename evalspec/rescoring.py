@@ -137,10 +137,10 @@ class _Rescorer:
         for model, again in self._scored(places, drawn, asked).items():
             for benchmark, indices in drawn.items():
                 keys = np.array([asked[benchmark].questions[index].answer for index in indices])
-                found, differing = _compare(protocol, responses, (model, benchmark), (indices, keys), again)
+                found, differing = compare(protocol, responses, (model, benchmark), (indices, keys), again)
                 compared.append(found)
                 faults += differing
-        faults += _one_sided(compared)
+        faults += one_sided(compared)
         return Rescoring(self.wanted, tuple(compared), tuple(dict.fromkeys(faults)), tuple(dict.fromkeys(self.left_out)))
 
     def _weights(self, materials: Materials, faults: list[Divergence]) -> dict[str, Path]:
@@ -222,7 +222,7 @@ def _reduced(protocol: Protocol, models: Container[str], drawn: Mapping[str, Seq
     return protocol.model_copy(update={"models": scored, "benchmarks": benchmarks})
 
 
-def _one_sided(compared: Sequence[Compared]) -> Iterator[Divergence]:
+def one_sided(compared: Sequence[Compared]) -> Iterator[Divergence]:
     """Yield every model whose fragile choices differ in favour of one outcome: rounding turns as many from right to wrong as the other way."""
     models = {one.model for one in compared}
     for model in sorted(models):
@@ -231,7 +231,7 @@ def _one_sided(compared: Sequence[Compared]) -> Iterator[Divergence]:
             yield Divergence(FILE, f"/{model}, fragile choices that differ", f"{gained} right", f"{lost} right")
 
 
-def _compare(
+def compare(
     protocol: Protocol, recorded: Responses, which: tuple[str, str], drawn: tuple[Sequence[int], NDArray[np.int64]], again: Responses
 ) -> tuple[Compared, tuple[Divergence, ...]]:
     """Hold the recorded rows of one model on one benchmark against the new ones."""

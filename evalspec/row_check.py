@@ -53,7 +53,7 @@ def _faults(
 ) -> Iterator[Divergence]:
     row, model = which
     if benchmark.scoring.method != "sampled":
-        if benchmark.disclosure != "none" and _lacks_logprobs(entry, row):
+        if benchmark.disclosure != "none" and _logprobs(entry, row) is None:
             path = f"/{entry.benchmark}/{entry.models[row]}/logprobs"
             yield Divergence(FILE, path, None, "the log-probabilities that its choices follow from")
         yield from _of_model(entry, row, questions)
@@ -66,8 +66,9 @@ def _has_texts(entry: BenchmarkResponses, row: int) -> bool:
     return entry.texts is not None and any(text is not None for text in entry.texts[row].ravel())
 
 
-def _lacks_logprobs(entry: BenchmarkResponses, row: int) -> bool:
-    return entry.logprobs is None or bool(np.isnan(entry.logprobs[row]).all())
+def _logprobs(entry: BenchmarkResponses, row: int) -> NDArray[np.float64] | None:
+    """Return a model's log-probabilities, (Q, C); None where they are not disclosed, and neither are choices then."""
+    return None if entry.logprobs is None or np.isnan(entry.logprobs[row]).all() else entry.logprobs[row]
 
 
 def _of_texts(entry: BenchmarkResponses, row: int, scoring: SampledScoring, questions: Sequence[Question]) -> Iterator[Divergence]:
@@ -96,9 +97,10 @@ def _of_texts(entry: BenchmarkResponses, row: int, scoring: SampledScoring, ques
 
 def _of_model(entry: BenchmarkResponses, row: int, questions: Sequence[Question] | None) -> Iterator[Divergence]:
     choices, scores, reasons = entry.choices[row], entry.scores[row], entry.reasons[row]
-    if entry.logprobs is None or _lacks_logprobs(entry, row):
-        return  # not disclosed: choices are not recorded either
-    best = best_choices(entry.logprobs[row])
+    logprobs = _logprobs(entry, row)
+    if logprobs is None:
+        return
+    best = best_choices(logprobs)
     for index in np.flatnonzero((choices != best[:, None]).any(axis=1)).tolist():
         recorded = next(int(choice) for choice in choices[index] if choice != best[index])
         yield Divergence(FILE, _path(entry, row, index, "choice"), letter(recorded), f"{letter(int(best[index]))}, by its log-probabilities")

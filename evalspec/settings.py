@@ -14,13 +14,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt,
 
 from evalspec.artifacts.protocol import BatchRule
 from evalspec.devices import AUTO, read_devices
-from evalspec.errors import Diagnostic, Location, StoreError, UsageError
+from evalspec.errors import Diagnostic, Location, StoreError, UsageError, in_file_order
 from evalspec.places import SETTINGS_FILE, find_root
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 LARGEST_FILE = 2**20
+LONGEST_SHOWN = 60
 PATHS = ("cache", "hub_cache", "key")
 PASSPHRASE_VARIABLE = "EVALSPEC_KEY_PASSPHRASE"  # noqa: S105 - the name of a variable, not a secret
 
@@ -131,8 +132,7 @@ def read_settings(file: Path | None, defaults: Settings) -> Settings:
         text = _text(file)
         content = _File.model_validate(tomllib.loads(text))
     except ValidationError as error:
-        faults = (_fault(file, text, entry) for entry in error.errors())
-        raise UsageError(sorted(faults, key=lambda fault: fault.location or Location("", 0))) from error
+        raise UsageError(in_file_order(_fault(file, text, entry) for entry in error.errors())) from error
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and thousands of brackets
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise UsageError(Diagnostic(f"the file is not valid TOML: {why}", location=_place(file, text, why))) from error
@@ -165,6 +165,6 @@ def _fault(file: Path, text: str, entry: ErrorDetails) -> Diagnostic:
         close = get_close_matches(name, _File.model_fields, n=1)
         hint = f"did you mean {close[0]}?" if close else f"known keys are {', '.join(sorted(_File.model_fields))}"
         return Diagnostic(f"{name}: unknown key", hint, location)
-    told = re.sub(r"^(?:Input|String) should |^Value error, ", lambda found: "must " if "should" in found[0] else "", entry["msg"])
-    given = f", not {str(entry['input'])[:60]!r}" if isinstance(entry["input"], str) else f", not {entry['input']}"
-    return Diagnostic(f"{name}: {told}" + (given if told.startswith("must ") else ""), location=location)
+    told, wanted = re.subn(r"^(?:Input|String) should ", "must ", entry["msg"].removeprefix("Value error, "))
+    given = repr(entry["input"][:LONGEST_SHOWN]) if isinstance(entry["input"], str) else entry["input"]
+    return Diagnostic(f"{name}: {told}, not {given}" if wanted else f"{name}: {told}", location=location)

@@ -11,7 +11,7 @@ import pytest
 
 from evalspec.artifacts.base import canonical_json, sha256_hex
 from evalspec.pdf_alone import derive
-from evalspec.pdf_check import _by_words
+from evalspec.pdf_check import by_words
 from evalspec.reporting.pdf import render
 from evalspec.signing.keys import FileSigner, make_key
 from evalspec.signing.pades import sign_pdf
@@ -78,11 +78,11 @@ def test_findings_from_another_protocol_are_a_fault_of_the_pdf(tmp_path: Path, a
 def test_words_that_only_the_pdf_has_are_named() -> None:
     first, again, forged = (render(PAGE.format(number), attachments={}, finished="2026-11-30T09:00:00Z") for number in ("90", "90", "98.7"))
     assert sha256_hex(first) == sha256_hex(again)
-    found = _by_words(forged, first)
+    found = by_words(forged, first)
     if found.state == "not_compared":
         pytest.skip("pdftotext is not installed")
     assert (found.state, found.exit_code, found.words) == ("differs", 1, ("90", "98.7"))
-    assert _by_words(first, again).state == "same_words"
+    assert by_words(first, again).state == "same_words"
 
 
 @pytest.mark.parametrize(

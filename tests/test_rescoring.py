@@ -7,7 +7,7 @@ import pytest
 
 from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, FileDigest, Protocol, ProtocolModel
 from evalspec.artifacts.responses import BenchmarkResponses, Origin, Reason, Responses, SelfCheck
-from evalspec.rescoring import Compared, _compare, _one_sided
+from evalspec.rescoring import Compared, compare, one_sided
 
 KEYS = np.zeros(20, dtype=np.int64)
 
@@ -48,7 +48,7 @@ def answers(logprobs: np.ndarray) -> Responses:
 
 
 def compared(recorded: np.ndarray, again: np.ndarray, stored: str = "bfloat16") -> tuple[Compared, list[str]]:
-    found, differing = _compare(protocol(stored), answers(recorded), ("m", "b"), (range(len(KEYS)), KEYS), answers(again))
+    found, differing = compare(protocol(stored), answers(recorded), ("m", "b"), (range(len(KEYS)), KEYS), answers(again))
     return found, [divergence.path for divergence in differing]
 
 
@@ -105,13 +105,13 @@ def turned(gained: int, lost: int, model: str = "m") -> Compared:
 )
 def test_fragile_choices_that_all_differ_to_one_side_are_told(gained: int, lost: int, told: bool) -> None:
     """Two-sided exact binomial test at 1e-3: 2 * 0.5**11 is 0.00098, and 2 * 0.5**10 is 0.002."""
-    found = list(_one_sided([turned(gained, lost)]))
+    found = list(one_sided([turned(gained, lost)]))
     assert [(one.path, one.recorded, one.recomputed) for one in found] == (
         [("/m, fragile choices that differ", f"{gained} right", f"{lost} right")] if told else []
     )
 
 
 def test_the_chance_of_a_false_alarm_is_that_of_the_whole_check() -> None:
-    assert len(list(_one_sided([turned(11, 0)]))) == 1
-    assert list(_one_sided([turned(11, 0), turned(0, 0, "n")])) == []
-    assert len(list(_one_sided([turned(6, 0), turned(6, 0)]))) == 1, "the benchmarks of one model are taken together"
+    assert len(list(one_sided([turned(11, 0)]))) == 1
+    assert list(one_sided([turned(11, 0), turned(0, 0, "n")])) == []
+    assert len(list(one_sided([turned(6, 0), turned(6, 0)]))) == 1, "the benchmarks of one model are taken together"

@@ -156,9 +156,24 @@ def _interval(scored: Scored, options: HarmonyOptions, rng: np.random.Generator)
         level=options.level,
         kernel=_kernel(options),
         asked=scored.asked,
+        own=_own_limits(scored, options),
     )
     value = harmony(scored.means, scored.shares, _kernel(options))
     return {"low": min(limits.low, value), "high": max(limits.high, value), "between": limits.between}
+
+
+def _own_limits(scored: Scored, options: HarmonyOptions) -> tuple[list[float], list[float]]:
+    """Return the limits of each group alone, as its row has them; scores without a spread get those that hold whatever other scores may be."""
+    from evalspec.statistics.harmony_intervals import alike_limits
+
+    lows, highs = [], []
+    for found, value, size in zip(scored.found, scored.means.tolist(), scored.sizes.tolist(), strict=True):
+        limits = found.interval if found else None
+        units = found.clusters or size if found else size
+        low, high = (limits.low, limits.high) if limits else alike_limits(value, units, level=options.level)
+        lows.append(min(low, value))
+        highs.append(max(high, value))
+    return lows, highs
 
 
 def _tested(scored: Scored, options: HarmonyOptions, rng: np.random.Generator) -> dict[str, object]:

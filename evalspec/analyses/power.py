@@ -23,6 +23,9 @@ from evalspec.artifacts.findings import Estimate
 from evalspec.protocols import Analysis, Axes, Context, Point
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from evalspec.artifacts.responses import BenchmarkResponses, Responses
     from evalspec.statistics.planned_tests import PlannedTest
 
@@ -82,8 +85,9 @@ class PlanRow(Artifact):
 
     benchmark: Identifier
     n: int
-    power: float
-    questions: int
+    power: float | None = None
+    questions: int | None = None
+    undefined: str | None = None
 
 
 class CurvePoint(Artifact):
@@ -181,17 +185,29 @@ def _rows(benchmark: BenchmarkResponses, pairs: tuple[tuple[str, str], ...], tes
 
     from evalspec.statistics.paired_tables import paired_tables
 
-    scores = benchmark.settled()
-    binary = np.all((scores == 0) | (scores == 1) | np.isnan(scores), axis=1)
+    scores, binary = benchmark.settled(), _binary(benchmark)
     places = {model: place for place, model in enumerate(benchmark.models)}
     first, second = (np.array([places[pair[side]] for pair in pairs], dtype=np.int64) for side in (0, 1))
     tables = paired_tables(scores == 1, ~np.isnan(scores), first, second)
-    reason = WEIGHTED if weighted(benchmark) else CLUSTERED if benchmark.clusters else None
+    reason = _why_unknown(benchmark)
     for place, (one, other) in enumerate(pairs):
         row = PowerRow(benchmark=benchmark.benchmark, first=one, second=other, n=int(tables.questions[place]))
         why = reason or (NO_COMMON if not row.n else None) or (None if binary[first[place]] and binary[second[place]] else NOT_BINARY)
         discordant = int(tables.only_first[place] + tables.only_second[place])
         yield row.model_copy(update={"undefined": why} if why else {"discordant": discordant, **_detectable(row.n, discordant, test, power)})
+
+
+def _binary(benchmark: BenchmarkResponses) -> NDArray[np.bool_]:
+    """Return which models have right and wrong answers alone, (M,)."""
+    import numpy as np
+
+    scores = benchmark.settled()
+    return np.asarray(np.all((scores == 0) | (scores == 1) | np.isnan(scores), axis=1))
+
+
+def _why_unknown(benchmark: BenchmarkResponses) -> str | None:
+    """Return why the power of no pair follows from the number of questions and the discordance."""
+    return WEIGHTED if weighted(benchmark) else CLUSTERED if benchmark.clusters else None
 
 
 @cache
@@ -218,6 +234,10 @@ def _plans(responses: Responses, options: PowerOptions, test: PlannedTest) -> It
     needed = test.questions(options.discordance, options.difference, power=options.power).questions
     for benchmark in responses.benchmarks:
         asked = len(benchmark.questions)
+        reason = _why_unknown(benchmark) or (None if _binary(benchmark).sum() > 1 else NOT_BINARY)
+        if reason:
+            yield PlanRow(benchmark=benchmark.benchmark, n=asked, undefined=reason)
+            continue
         reached = test.power(asked, options.discordance, options.difference)
         yield PlanRow(benchmark=benchmark.benchmark, n=asked, power=reached, questions=needed)
 

@@ -18,9 +18,14 @@ from evalspec.artifacts.responses import BenchmarkResponses
 from evalspec.protocols import Context
 from evalspec.statistics.max_t import pair_statistics, stepped_down
 from evalspec.statistics.multiplicity import holm
+from evalspec.statistics.paired_designs import ENOUGH_CLUSTERS
 
 ONE_MODEL = "a ranking needs at least two models"
 NO_COMMON = "fewer than two questions have a score from every model"
+FEW_CLUSTERS = (
+    "{} clusters: fewer than 30, so that equally good models may be called separated more often than stated; the method holm flips the signs of "
+    "whole clusters instead"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class Contest:
 class Separation:
     """Which kinds are better than which, (K, K); how many pairs no test could compare; the last critical value of `max_t` with its error.
 
-    `tests` are those that compared single pairs, by name.
+    `tests` are those that compared single pairs, by name; `caution` is what to keep in mind of the clusters.
     """
 
     better: NDArray[np.bool_]
@@ -63,6 +68,7 @@ class Separation:
     critical: float | None = None
     critical_error: float | None = None
     tests: tuple[str, ...] = ()
+    caution: str | None = None
 
 
 def contest_of(benchmark: BenchmarkResponses) -> Contest:
@@ -116,7 +122,8 @@ def separated_by_max_t(contests: Sequence[Contest], context: Context, *, alpha: 
         found = stepped_down(statistics, alpha=alpha / len(contests), draws=draws, rng=context.rng)
         for direction, rejected in zip(directions, found.rejected.tolist(), strict=True):
             better[direction] = rejected
-        yield Separation(better, int(np.sum(statistics.errors == 0.0)) // 2, found.critical_value, found.standard_error)
+        caution = FEW_CLUSTERS.format(statistics.units) if contest.benchmark.clusters and statistics.units < ENOUGH_CLUSTERS else None
+        yield Separation(better, int(np.sum(statistics.errors == 0.0)) // 2, found.critical_value, found.standard_error, caution=caution)
 
 
 def _clusters(contest: Contest) -> list[str] | None:

@@ -66,7 +66,7 @@ class TierRow(Artifact):
 class TierBenchmark(Artifact):
     """One benchmark: its questions, those left out, comparisons made and separated, and the last critical value of `max_t` with its error.
 
-    `tests` are those that compared single pairs.
+    `tests` are those that compared single pairs; `caution` is what to keep in mind of the clusters.
     """
 
     benchmark: Identifier
@@ -78,6 +78,7 @@ class TierBenchmark(Artifact):
     critical: float | None = None
     critical_error: float | None = None
     tests: tuple[str, ...] = ()
+    caution: str | None = None
     undefined: str | None = None
 
 
@@ -204,6 +205,7 @@ def _about(contest: Contest, separation: Separation) -> TierBenchmark:
         critical=separation.critical,
         critical_error=separation.critical_error,
         tests=separation.tests,
+        caution=separation.caution,
     )
 
 
@@ -242,15 +244,16 @@ def _letter(number: int) -> str:
 
 RANKS = "Mogstad, Romano, Shaikh & Wilhelm (2024), Rev. Econ. Stud. 91, 476-518, doi:10.1093/restud/rdad006 (rank intervals, possible best)"
 MAX_T = "Romano & Wolf (2005), Econometrica 73, 1237-1282, doi:10.1111/j.1468-0262.2005.00615.x (step-down max-T)"
+STUDENT = "Dunnett & Sobel (1954), Biometrika 41, 153-169, doi:10.1093/biomet/41.1-2.153 (multivariate t)"
 LETTERS = "Piepho (2004), J. Comput. Graph. Stat. 13, 456-466, doi:10.1198/1061860043515 (letters)"
-SOURCES = (RANKS, HOLM, MAX_T, LETTERS, MCNEMAR, PAIRED_MEANS, CLUSTERS, POOLS, POOL_TEST)
+SOURCES = (RANKS, HOLM, MAX_T, STUDENT, LETTERS, MCNEMAR, PAIRED_MEANS, CLUSTERS, POOLS, POOL_TEST)
 
 
 def sources_used(result: TiersResult) -> tuple[str, ...]:
     """Return the works behind a result, nothing where no ranks could be given."""
     if not any(row.rank for row in result.rows):
         return ()
-    works = {RANKS, HOLM if result.method == "holm" else MAX_T, *((LETTERS,) if any(row.letters for row in result.rows) else ())}
+    works = {RANKS, *((HOLM,) if result.method == "holm" else (MAX_T, STUDENT)), *((LETTERS,) if any(row.letters for row in result.rows) else ())}
     return used(SOURCES, works | behind_pairs(test for entry in result.benchmarks for test in entry.tests))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from evalspec.artifacts.base import JsonValue
 from evalspec.artifacts.questions import LETTERS
+from evalspec.errors import counted
 from evalspec.foreign import parse_json
 from evalspec.tables.faults import Faults
 from evalspec.tables.rows import Row
@@ -70,7 +71,7 @@ def _from_columns(row: Row, columns: tuple[str, ...]) -> list[JsonValue]:
 def _usable(texts: tuple[str, ...], row: Row, faults: Faults, *, keep_duplicates: bool) -> bool:
     before = len(faults.found)
     if not 2 <= len(texts) <= MOST_CHOICES:
-        faults.add(row.location, f"the question has {len(texts)} choice{'s' if len(texts) != 1 else ''}; it needs 2 to {MOST_CHOICES}")
+        faults.add(row.location, f"the question has {counted(len(texts), 'choice')}; it needs 2 to {MOST_CHOICES}")
     seen: dict[str, int] = {}
     for position, text in enumerate(text.strip() for text in texts):
         if not text:

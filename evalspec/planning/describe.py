@@ -9,6 +9,7 @@ from evalspec.artifacts.protocol import CheckpointIdentity, EarlierIdentity, Pla
 from evalspec.artifacts.schedule import Detectable, GateForecast, Job, Rankable, Schedule
 from evalspec.artifacts.study import Scoring
 from evalspec.artifacts.work import checked_by
+from evalspec.errors import counted
 
 Table = Sequence[Sequence[str]]
 ABOUT_GAPS = (
@@ -91,7 +92,7 @@ def _benchmarks(protocol: Protocol) -> str:
 def _method(scoring: Scoring) -> str:
     if scoring.method != "sampled":
         return scoring.method
-    return f"sampled, {scoring.repeats} text{'s' if scoring.repeats > 1 else ''} at temperature {scoring.temperature:g}"
+    return f"sampled, {counted(scoring.repeats, 'text')} at temperature {scoring.temperature:g}"
 
 
 def _target(planned: PlannedSize) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from evalspec.reporting.curves import Curve, Mark
+from evalspec.reporting.curves import Curve, Mark, panel_heights
 
 __all__ = ["GROUP_GAP", "GROUP_HEIGHT", "Content", "Reference", "Row", "by_page"]
 
@@ -12,7 +12,6 @@ GROUP_HEIGHT = 26
 GROUP_GAP = 8
 PAGE_HEIGHT = 1000.0
 """What a printed page has room for, in CSS pixels of a wide drawing; a drawing that is higher would be cut off."""
-PANELS_OF_PAGE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,14 @@ def _rows_by_page(content: Content, row_height: float) -> list[Content]:
 def _panels_by_page(content: Content) -> list[Content]:
     numbers = [number for curve in content.curves for point in curve.points for number in (point.y, point.low, point.high) if number is not None]
     span = (min([*numbers, *content.span]), max([*numbers, *content.span]))
-    groups = list(dict.fromkeys(curve.group for curve in content.curves))
-    pages = [groups[first : first + PANELS_OF_PAGE] for first in range(0, len(groups), PANELS_OF_PAGE)]
+    pages: list[list[str]] = [[]]
+    used = 0.0
+    for group, height in panel_heights(content.curves, values=content.label).items():
+        if pages[-1] and used + height > PAGE_HEIGHT:
+            pages.append([])
+            used = 0.0
+        pages[-1].append(group)
+        used += height
     return [
         replace(
             content,

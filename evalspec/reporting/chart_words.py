@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalspec.errors import counted
 from evalspec.reporting.chart_content import Content, Row
 from evalspec.reporting.curves import Curve
 from evalspec.reporting.numbers import MINUS, format_number
@@ -30,7 +31,7 @@ def _row(row: Row, content: Content) -> str:
 def _curve(curve: Curve, content: Content) -> str:
     name = f"{curve.group}, {curve.label}" if curve.group and curve.group != curve.label else curve.label
     if not curve.joined:
-        return f"{name}: {len(curve.points):,} point{'s' if len(curve.points) > 1 else ''}"
+        return f"{name}: {counted(len(curve.points), 'point')}"
     ends = dict.fromkeys((curve.points[0], curve.points[-1]))
     return f"{name}: " + ", then ".join(f"{_number(point.y, content)} at {point.x:,g}" for point in ends)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from evalspec.protocols import Point
-from evalspec.reporting.characters import neutralise
 from evalspec.reporting.scales import log_ticks, nice_ticks, tick_label
 from evalspec.reporting.svg import (
     ACCENT,
@@ -20,20 +19,22 @@ from evalspec.reporting.svg import (
     SOFT,
     Words,
     circle,
-    coordinate,
     dots,
+    drawing,
     line,
     polygon,
     polyline,
     words,
 )
 
-__all__ = ["Curve", "CurveScales", "Mark", "draw_curves"]
+__all__ = ["Curve", "CurveScales", "Mark", "draw_curves", "panel_heights"]
 
 DASHES = ("", "7 4", "2 4", "9 3 2 3")
 LABEL_HEIGHT = 18
 HEADING_HEIGHT = 26
 PANEL_GAP = 20
+PANEL_MARGINS = 8, 20  # above the axis up, and below the axis across for its numbers
+STRAIGHT = 2  # points of a line that others are read against
 FEW_MARKS = 12  # curves of few points show each of them
 
 
@@ -73,21 +74,39 @@ class CurveScales:
 
 def draw_curves(curves: Sequence[Curve], scales: CurveScales, *, narrow: bool) -> str:
     """Return the SVG of the curves, a panel per group in order of appearance."""
-    drawing = _Panels(curves, scales, narrow=narrow)
+    panels = _Panels(curves, scales, narrow=narrow)
     parts, y = [], 4.0
     for group in dict.fromkeys(curve.group for curve in curves):
-        panel, y = drawing.panel(group, [curve for curve in curves if curve.group == group], y)
+        panel, y = panels.panel(group, [curve for curve in curves if curve.group == group], y)
         parts += panel
         y += PANEL_GAP
     height = y - PANEL_GAP + (24 if scales.across else 4)
     if scales.across:
-        parts.append(words((drawing.left + drawing.right) / 2, height - 6, scales.across, Words(fill=SOFT, size=12, anchor="middle")))
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {drawing.width} {coordinate(height)}" width="{drawing.width}" '
-        f'height="{coordinate(height)}" role="img" font-family="\'Source Sans 3\', system-ui, sans-serif">'
-    )
-    title = f"<title>{escape(neutralise(scales.words))}</title>"  # first child: WeasyPrint takes the alternative text from there
-    return "\n".join([head, title, *parts, "</svg>"])
+        parts.append(words((panels.left + panels.right) / 2, height - 6, scales.across, Words(fill=SOFT, size=12, anchor="middle")))
+    return drawing(panels.width, height, scales.words, parts)
+
+
+def panel_heights(curves: Sequence[Curve], *, values: str) -> dict[str, float]:
+    """Return how high the panel of each group is where all curves are drawn wide, the gap below it included, in CSS pixels."""
+    keys = Counter(curve.group for curve in curves)
+    shared = sum(PANEL_MARGINS) + PANEL_GAP + _axis_height(curves, narrow=False) + (LABEL_HEIGHT if values else 0)
+    named = 0 if _is_plane(curves) else LABEL_HEIGHT
+    return {group: shared + (HEADING_HEIGHT if group else 0) + named * count for group, count in keys.items()}
+
+
+def _is_plane(curves: Sequence[Curve]) -> bool:
+    """Whether the curves are single points: places in a plane, each with its name beside it."""
+    return all(len(curve.points) == 1 for curve in curves)
+
+
+def _axis_height(curves: Sequence[Curve], *, narrow: bool) -> float:
+    """Return how high the axis up is; two panels of lines with clouds behind them share a page, a cloud about one straight line has it alone."""
+    clouds = not all(curve.joined for curve in curves)
+    if clouds and any(curve.joined and len(curve.points) > STRAIGHT for curve in curves):
+        return 260 if narrow else 300
+    if clouds or _is_plane(curves):
+        return 300 if narrow else 420
+    return 150 if narrow else 190
 
 
 class _Panels:
@@ -98,9 +117,7 @@ class _Panels:
         self._narrow = narrow
         self.width = 360 if narrow else 760
         self.left, self.right = 52.0, self.width - 20.0
-        cloudy = not all(curve.joined for curve in curves)
-        self._plane = all(len(curve.points) == 1 for curve in curves)  # single points: places in a plane, each with its name beside it
-        self._height = (300 if narrow else 420) if cloudy or self._plane else 150 if narrow else 190
+        self._plane, self._height = _is_plane(curves), _axis_height(curves, narrow=narrow)
         numbers = [number for curve in curves for point in curve.points for number in (point.y, point.low, point.high) if number is not None]
         numbers += [*scales.references, *scales.span]
         self._ticks = nice_ticks(min(numbers), max(numbers), most=6)
@@ -123,12 +140,13 @@ class _Panels:
         for number, curve in enumerate(() if self._plane else curves):
             parts += self._key(curve, DASHES[number % len(DASHES)], y)
             y += LABEL_HEIGHT
-        top, bottom = y + 8, y + 8 + self._height
+        above, below = PANEL_MARGINS
+        top, bottom = y + above, y + above + self._height
         parts += self._grid(top, bottom)
         parts += [part for curve in curves for part in self._band(curve, top, bottom)]
         parts += [part for number, curve in enumerate(curves) for part in self._line(curve, DASHES[number % len(DASHES)], (top, bottom))]
         parts += [part for mark in self._scales.marks if mark.group == group for part in self._mark(mark, top, bottom)]
-        return parts, bottom + 20
+        return parts, bottom + below
 
     def _positions(self, positions: Sequence[float]) -> list[float]:
         """Choose the positions that get a tick: those of the points where they are few, round numbers otherwise, none too close to the next."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Literal
-from xml.sax.saxutils import escape
 
 from evalspec.artifacts.report import Figure
 from evalspec.protocols import Point
-from evalspec.reporting.characters import neutralise
 from evalspec.reporting.chart_content import GROUP_GAP, GROUP_HEIGHT, Content, Reference, Row, by_page
 from evalspec.reporting.chart_words import in_words
 from evalspec.reporting.curves import Curve, CurveScales, Mark, draw_curves
@@ -26,7 +24,7 @@ from evalspec.reporting.svg import (
     SOFT,
     Words,
     circle,
-    coordinate,
+    drawing,
     line,
     words,
 )
@@ -159,12 +157,7 @@ class _Drawing:
         top = 6.0 + REFERENCE_HEIGHT * len(self._content.references)
         rows, bottom = self._rows(top)
         height = bottom + (44 if self._content.label else 26)
-        head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self._width} {coordinate(height)}" width="{self._width}" '
-            f'height="{coordinate(height)}" role="img" font-family="\'Source Sans 3\', system-ui, sans-serif">'
-        )
-        title = f"<title>{escape(neutralise(in_words(self._content)))}</title>"  # first child: WeasyPrint takes the alternative text from there
-        return "\n".join([head, title, *self._grid(top, bottom), *self._references(bottom), *rows, "</svg>"])
+        return drawing(self._width, height, in_words(self._content), [*self._grid(top, bottom), *self._references(bottom), *rows])
 
     def _choose_ticks(self) -> tuple[float, ...]:
         numbers = [number for row in self._content.rows for number in (row.value, row.low, row.high) if number is not None]

@@ -23,6 +23,7 @@ __all__ = [
     "circle",
     "coordinate",
     "dots",
+    "drawing",
     "line",
     "polygon",
     "polyline",
@@ -51,6 +52,16 @@ class Words:
     style: Literal["normal", "italic"] = "normal"
     anchor: Literal["start", "middle", "end"] = "start"
     halo: bool = False
+
+
+def drawing(width: float, height: float, described: str, parts: Sequence[str]) -> str:
+    """Return a whole drawing of its elements; `described` is the text that stands for it."""
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {coordinate(width)} {coordinate(height)}" width="{coordinate(width)}" '
+        f'height="{coordinate(height)}" role="img" font-family="\'Source Sans 3\', system-ui, sans-serif">'
+    )
+    title = f"<title>{escape(neutralise(described))}</title>"  # first child: WeasyPrint takes the alternative text from there
+    return "\n".join([head, title, *parts, "</svg>"])
 
 
 def words(x: float, y: float, text: str, look: Words, *, room: float | None = None) -> str:

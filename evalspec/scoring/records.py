@@ -12,7 +12,7 @@ from evalspec.artifacts.questions import Question
 from evalspec.artifacts.responses import Origin
 from evalspec.artifacts.sources import RecordedResponses
 from evalspec.artifacts.study import Disclosure, Study
-from evalspec.errors import Diagnostic, InputError, Location
+from evalspec.errors import Diagnostic, InputError, counted, in_file_order
 from evalspec.places import resolve_inside
 from evalspec.scoring.replay import BENCHMARK, ID, MODEL, ReadTable, answers_of, as_name, identify_record, read_rows
 from evalspec.scoring.tables import RecordedTable
@@ -37,7 +37,7 @@ def read_records(study: Study, *, folder: Path, root: Path) -> tuple[Record, ...
     shown = strictest(benchmark.disclosure for benchmark in study.benchmarks)
     read, records = _reader(shown), []
     scored = [benchmark.id for benchmark in study.benchmarks if benchmark.score is not None]
-    faults: dict[Diagnostic, None] = {}
+    faults: list[Diagnostic] = []
     for model in study.models:
         source = model.source
         if not isinstance(source, RecordedResponses):
@@ -49,7 +49,7 @@ def read_records(study: Study, *, folder: Path, root: Path) -> tuple[Record, ...
             for benchmark in scored:
                 _refuse_choices(records[-1], benchmark)
         except InputError as error:
-            faults |= dict.fromkeys(error.diagnostics)
+            faults += error.diagnostics
     if faults:
         raise InputError(faults)
     return tuple(records)
@@ -57,20 +57,16 @@ def read_records(study: Study, *, folder: Path, root: Path) -> tuple[Record, ...
 
 def check_records(records: Sequence[Record], sources: Sources) -> None:
     """Read every recorded answer to a question of the sources; raises InputError with the faults of all tables, each once, in file order."""
-    tables: dict[str, dict[Diagnostic, None]] = {}
+    tables: dict[str, list[Diagnostic]] = {}
     for record in records:
         for benchmark, questions in sources.items():
             origin = Origin(model=record.model, benchmark=benchmark, route="recorded", precision="as recorded")
             try:
                 read_rows(record.table, record.identity.model, questions, origin)
             except InputError as error:
-                tables.setdefault(record.table.name, {}).update(dict.fromkeys(error.diagnostics))
+                tables.setdefault(record.table.name, []).extend(error.diagnostics)
     if tables:
-        raise InputError(fault for faults in tables.values() for fault in sorted(faults, key=_place))
-
-
-def _place(fault: Diagnostic) -> tuple[bool, Location]:
-    return fault.location is None, fault.location or Location("", 0)
+        raise InputError(fault for faults in tables.values() for fault in in_file_order(faults))
 
 
 def _refuse_choices(record: Record, benchmark: str) -> None:
@@ -125,10 +121,6 @@ def _left_out(table: RecordedTable, names: set[str], sources: Sources) -> Iterat
             questions.append(row)
     if questions:
         first = table.place(questions[0])
-        yield f"'{table.name}': {_rows(len(questions))} of questions that the source does not have left out, the first in line {first.line}"
+        yield f"'{table.name}': {counted(len(questions), 'row')} of questions that the source does not have left out, the first in line {first.line}"
     if strangers:
-        yield f"'{table.name}': {_rows(strangers)} of {len(models):,} model{'s' if len(models) > 1 else ''} that the study does not name left out"
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"
+        yield f"'{table.name}': {counted(strangers, 'row')} of {counted(len(models), 'model')} that the study does not name left out"

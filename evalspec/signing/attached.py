@@ -11,6 +11,7 @@ from evalspec.artifacts.lock import LOCK, SELF_ASSERTED
 from evalspec.foreign import parse_bytes
 from evalspec.signing import files
 from evalspec.signing.lock import SignedLock, read_lock
+from evalspec.signing.lock_check import LockCheck
 from evalspec.signing.statement import ATTACHED, STUDY
 from evalspec.signing.trust import Trust
 
@@ -46,14 +47,9 @@ def check_attached(attached: Mapping[str, bytes], signer: str, trust: Trust, tim
             faults.append(f"the attached plan is not as it was signed: {files.printable(str(error))}")
         else:
             faults += _faults_of_plan(signed, attached, times[0])
-            notes += _about_plan(signed, attached, signer)
-            if signed.fingerprint != signer:
-                locked_at = datetime.fromisoformat(signed.lock.locked_at)
-                name = trust.judge(signed.certificate, signed_at=locked_at, now=times[1]).name
-                standing = trust.standing(signed.certificate, signed_at=locked_at, now=times[1])
-                notes.append(f"the plan was locked by {name} ({standing}) with another key than this report's: {signed.fingerprint}")
-                if trust.revokes(signed.certificate):
-                    revoked = (f"the plan was locked with a revoked key: {signed.fingerprint}",)
+            plan = LockCheck(signed=signed)
+            notes += (*_about_plan(signed, attached), *plan.about_signer(signer, trust, times[1]))
+            revoked = plan.revoked(signer, trust)
     return AttachedCheck(tuple(faults), (*notes, *NOT_COMPARED), revoked)
 
 
@@ -82,10 +78,8 @@ def _faults_of_plan(signed: SignedLock, attached: Mapping[str, bytes], signed_at
         yield "the attached study.yaml is not the one that was locked, and the attached protocol is"
 
 
-def _about_plan(signed: SignedLock, attached: Mapping[str, bytes], signer: str) -> Iterator[str]:
+def _about_plan(signed: SignedLock, attached: Mapping[str, bytes]) -> Iterator[str]:
     told = f"plan locked {signed.lock.locked_at} ({SELF_ASSERTED})"
     if PROTOCOL in attached:
         same = signed.lock.protocol_sha256 == sha256_hex(attached[PROTOCOL])
         yield f"{told}: the attached protocol is {'the locked one' if same else 'another one than was locked; the report lists the deviations'}"
-    if signed.fingerprint == signer:
-        yield "the plan was locked with the key of this report"

@@ -86,9 +86,8 @@ def _claims(earlier: Statement, identity: EarlierIdentity) -> Iterator[tuple[str
 
 
 def _note(model: str, identity: EarlierIdentity, certificate: x509.Certificate, trust: Trust, now: datetime) -> str:
-    signed_at = datetime.fromisoformat(identity.signed_at)
-    name, standing = trust.judge(certificate, signed_at=signed_at, now=now).name, trust.standing(certificate, signed_at=signed_at, now=now)
+    holder = trust.standing(certificate, signed_at=datetime.fromisoformat(identity.signed_at), now=now)
     return (
-        f"model {model} is taken from the run {files.printable(identity.run_id)}, signed by {name} ({standing}), key {identity.signer}; "
+        f"model {model} is taken from the run {files.printable(identity.run_id)}, signed by {holder}, key {identity.signer}; "
         "that its answers are those of that run can be seen with that run at hand"
     )

@@ -11,6 +11,7 @@ from evalspec.artifacts.lock import LOCK, SELF_ASSERTED
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.report import Ledger
 from evalspec.artifacts.study import Study
+from evalspec.errors import counted
 from evalspec.signing import files
 from evalspec.signing.lock import LARGEST_LOCK, SignedLock, read_lock
 from evalspec.signing.statement import Statement
@@ -35,9 +36,8 @@ class LockCheck:
         if self.signed.fingerprint == fingerprint:
             return ("the plan was locked with the key of this report",)
         locked_at = datetime.fromisoformat(self.signed.lock.locked_at)
-        name = trust.judge(self.signed.certificate, signed_at=locked_at, now=now).name
-        standing = trust.standing(self.signed.certificate, signed_at=locked_at, now=now)
-        return (f"the plan was locked by {name} ({standing}) with another key than this report's: {self.signed.fingerprint}",)
+        holder = trust.standing(self.signed.certificate, signed_at=locked_at, now=now)
+        return (f"the plan was locked by {holder} with another key than this report's: {self.signed.fingerprint}",)
 
     def revoked(self, fingerprint: str, trust: Trust) -> tuple[str, ...]:
         """Say so where the plan was locked with another key than the report's, in which the reader has taken back the trust."""
@@ -68,7 +68,7 @@ def check_lock(folder: Path, statement: Statement, problems: tuple[Problem, ...]
     if fault := _too_late(signed, started):
         return LockCheck((Problem(kind="LOCK", name=LOCK, detail=f"{told}, {fault}"),), signed=signed)
     count = len(plan.deviations)
-    stands = "the run is as locked" if not count else f"the run deviates from it in {count} place{'s' if count > 1 else ''}, which the report lists"
+    stands = "the run is as locked" if not count else f"the run deviates from it in {counted(count, 'place')}, which the report lists"
     return LockCheck(notes=(f"{told}: {stands}",), signed=signed)
 
 

@@ -52,7 +52,7 @@ def _check(reader: PdfFileReader, field: DictionaryObject, content: bytes) -> Pd
     start, before, after, length = ranges
     covered = content[start : start + before], content[after : after + length]
     found = check_cms(container, hashlib.sha256(b"".join(covered)).digest())
-    signed_at = _signed_at(signature)
+    signed_at = claimed_time(signature)
     requirements = {
         "the signature does not cover the entire file": _covers_all(ranges, content, container),
         "the signature does not forbid changes": _forbids_changes(reader, field),
@@ -64,7 +64,7 @@ def _check(reader: PdfFileReader, field: DictionaryObject, content: bytes) -> Pd
     return PdfSeal(faults, found.certificate, None if faults else signed_at, {} if faults else attachments(reader))
 
 
-def _signed_at(signature: DictionaryObject) -> datetime | None:
+def claimed_time(signature: DictionaryObject) -> datetime | None:
     """Return the time that the signer claims, in UTC where it has a zone; raises OverflowError for one outside the years 1 to 9999."""
     claimed: datetime | None = parse_pdf_date(signature["/M"]) if "/M" in signature else None
     return claimed.astimezone(UTC) if claimed is not None and claimed.tzinfo is not None else claimed

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -113,6 +113,10 @@ class Judgement:
     reasons: tuple[str, ...] = ()
     first_use: bool = False
 
+    def doubted(self, reasons: tuple[str, ...]) -> Judgement:
+        """Return this judgement, without its trust where there are reasons against it."""
+        return replace(self, trusted=False, first_use=False, reasons=(*self.reasons, *reasons)) if reasons else self
+
 
 @dataclass(frozen=True, slots=True)
 class Trust:
@@ -158,12 +162,12 @@ class Trust:
         return Judgement(trusted=False, name=claimed_name, reasons=(self._why_not(fingerprint, claimed_name),))
 
     def standing(self, certificate: x509.Certificate, *, signed_at: datetime, now: datetime) -> str:
-        """Say in a word whether somebody else's key, on which a part of a report rests, is trusted; and why not, where it stands in the file."""
+        """Name the holder of another key, on which a part of a report rests, and say whether it is trusted; if not, why, where the file has it."""
         judgement = self.judge(certificate, signed_at=signed_at, now=now)
         if judgement.trusted and not judgement.first_use:
-            return "trusted"
+            return f"{judgement.name} (trusted)"
         known = fingerprint_of(certificate) in {entry.fingerprint for entry in self.entries}
-        return f"NOT TRUSTED: {'; '.join(judgement.reasons)}" if known else "NOT TRUSTED"
+        return f"{judgement.name} (NOT TRUSTED{': ' + '; '.join(judgement.reasons) if known else ''})"
 
     def revokes(self, certificate: x509.Certificate) -> bool:
         """Say whether the reader has taken back the trust in this key."""

@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from evalspec.artifacts.base import JsonValue
-from evalspec.errors import Diagnostic, Location, SigningError
+from evalspec.errors import Diagnostic, Location, SigningError, in_file_order
 from evalspec.signing.files import printable
 
 SHAPE_HINT = "see docs/verification.md for the form of a trust file"
@@ -49,7 +49,7 @@ class TrustText:
         """Return the faults of the form, in our own words."""
         found = [(one["type"], one["loc"], str(one.get("ctx", {}).get("error", ""))) for one in error.errors(include_url=False)]
         entries = _lookup(self.content, ("signers",))  # those that are not right are not counted, which is no fault of its own
-        return SigningError(self._worded(*one) for one in found if not (entries and one[:2] == ("too_short", ("signers",))))
+        return SigningError(in_file_order(self._worded(*one) for one in found if not (entries and one[:2] == ("too_short", ("signers",)))))
 
     def fault(self, loc: Loc, message: str, hint: str = SHAPE_HINT, *, key: bool = False) -> Diagnostic:
         """Return a fault at a value, or at its key; at the nearest thing around it where it is not written."""

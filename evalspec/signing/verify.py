@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -75,9 +74,7 @@ def verify(folder: Path, trust: Trust | None = None, *, expected: Expected | Non
     problems += (expected or Expected()).problems(statement.predicate.study.sha256, statement.predicate.run_id)
     # 10. The signer is somebody whom the reader trusts, now and at the time of signing.
     judgement = trust.judge(certificate, signed_at=statement.created_at, now=now)
-    revoked = (*plan.revoked(signed.fingerprint, trust), *earlier.revoked)
-    if revoked:
-        judgement = replace(judgement, trusted=False, first_use=False, reasons=(*judgement.reasons, *revoked))
+    judgement = judgement.doubted((*plan.revoked(signed.fingerprint, trust), *earlier.revoked))
     # 11. Only all of this together is a good report.
     unchecked = (PDF_UNCHECKED + files.printable(seal.why),) if isinstance(seal, Unread) else ()
     notes = tuple(f"a further signature, by {files.printable(keyid)}, was not considered" for keyid in signed.ignored)
@@ -113,9 +110,7 @@ def verify_pdf(path: Path, trust: Trust | None = None, *, expected: Expected | N
     problems = tuple(Problem(kind="PDF", name=name, detail=files.printable(fault)) for fault in attached.faults)
     study = sha256_hex(seal.attachments[STUDY]) if STUDY in seal.attachments else None
     problems += (expected or Expected()).problems(study, None)
-    judgement = trust.judge(seal.certificate, signed_at=seal.signed_at, now=now)
-    if attached.revoked:
-        judgement = replace(judgement, trusted=False, first_use=False, reasons=(*judgement.reasons, *attached.revoked))
+    judgement = trust.judge(seal.certificate, signed_at=seal.signed_at, now=now).doubted(attached.revoked)
     outcome = _conclude(seal.certificate, judgement, problems, (), attached.notes)
     return _remember(trust, seal.certificate, judgement, outcome.model_copy(update={"attachments": _attachments(seal)}))
 

@@ -65,3 +65,27 @@ def hypergeometric_cumulative(most: int, urn: tuple[int, int], drawn: int) -> fl
         return 0.0
     logs = log_choose(urn[0], of_first) + log_choose(urn[1], drawn - of_first) - log_choose(sum(urn), np.array(drawn))
     return min(1.0, math.fsum(np.exp(logs)))
+
+
+def most_in_urn(seen: int, *, drawn: int, urn: int, tail: float) -> int:
+    """Upper limit of how many of an urn are of the first kind: the largest of which ``drawn`` show at most ``seen`` with a chance above ``tail``.
+
+    Assumption: they are drawn without replacement. The chance falls as their number rises.
+
+    References
+    ----------
+    Clopper and Pearson (1934), Biometrika 26, 404-413, here with hypergeometric tails.
+
+    Examples
+    --------
+    >>> most_in_urn(0, drawn=50, urn=100, tail=0.025)
+    5
+    """
+    low, high = seen, urn - drawn + seen
+    while low < high:
+        middle = (low + high + 1) // 2
+        if hypergeometric_cumulative(seen, (middle, urn - middle), drawn) > tail:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from evalspec.statistics.arguments import FloatArray, beyond_rounding, require_scores, two_sided_t
 from evalspec.statistics.clusters import clustered_mean
 from evalspec.statistics.groups import Groups, group
-from evalspec.statistics.means import TTest
+from evalspec.statistics.means import TTest, mean_score
 from evalspec.statistics.p_values import student_p
 from evalspec.statistics.proportions import Interval
 
@@ -138,8 +138,9 @@ def design_mean(scores: FloatArray, design: Design) -> DesignMean:
     if design.clusters is not None:
         return _cluster_means(values, design.clusters) if design.by_cluster else _clustered(values, design.clusters)
     if design.strata is None:
-        error = beyond_rounding(float(values.std(ddof=1)) / math.sqrt(values.size)) * math.sqrt(1.0 - design.asked(values.size))
-        return DesignMean(float(values.mean()), error, values.size - 1.0, values.size, "t", caution=design.note)
+        simple = mean_score(values)
+        error = simple.standard_error * math.sqrt(1.0 - design.asked(values.size))
+        return DesignMean(simple.mean, error, values.size - 1.0, values.size, "t", caution=design.note)
     return _stratified(values, design, group(design.strata, values.size))
 
 
@@ -153,10 +154,9 @@ def _cluster_means(values: FloatArray, labels: NDArray[np.str_]) -> DesignMean:
     count = len(groups.names)
     if count < 2:
         raise ValueError("needs at least 2 clusters; got 1, and one cluster has no spread between clusters")
-    means = groups.totals(values) / groups.sizes
+    of_clusters = mean_score(groups.totals(values) / groups.sizes)
     caution = clustered_mean(values, labels, correction="CR0").caution
-    error = beyond_rounding(float(means.std(ddof=1)) / math.sqrt(count))
-    return DesignMean(float(means.mean()), error, count - 1.0, values.size, "cluster_means_t", count, caution)
+    return DesignMean(of_clusters.mean, of_clusters.standard_error, count - 1.0, values.size, "cluster_means_t", count, caution)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import math
 from numpy.typing import ArrayLike
 
 from evalspec.statistics.arguments import require_count, require_fraction, require_scores
-from evalspec.statistics.binomials import hypergeometric_cumulative
+from evalspec.statistics.binomials import most_in_urn
 from evalspec.statistics.proportions import Interval
 
 
@@ -71,20 +71,8 @@ def pool_clopper_pearson(successes: int, *, questions: int, pool: int, level: fl
     if require_count("pool", pool) < asked:
         raise ValueError(f"questions must not exceed the pool; got {asked} of {pool}")
     tail = (1.0 - require_fraction("level", level)) / 2.0
-    wrong = asked - successes
-    return Interval(1.0 - _most_of_pool(wrong, asked, pool, tail) / pool, _most_of_pool(successes, asked, pool, tail) / pool)
-
-
-def _most_of_pool(seen: int, asked: int, pool: int, tail: float) -> int:
-    """Largest number of the pool of which a part shows no more than ``seen`` with a chance above ``tail``; the chance falls as it rises."""
-    low, high = seen, pool - asked + seen
-    while low < high:
-        middle = (low + high + 1) // 2
-        if hypergeometric_cumulative(seen, (middle, pool - middle), asked) > tail:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    most_wrong, most_right = (most_in_urn(seen, drawn=asked, urn=pool, tail=tail) for seen in (asked - successes, successes))
+    return Interval(1.0 - most_wrong / pool, most_right / pool)
 
 
 def subsample_deviation(scores: ArrayLike, size: int) -> float:

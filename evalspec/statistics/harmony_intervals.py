@@ -2,7 +2,8 @@
 
 A bootstrap of questions can never reach 1, and adds noise to accuracies that are noisy already. Here the accuracies are taken as draws
 around their mean with an unknown spread between groups; accuracies that fit the scores, drawn again and again, are pulled towards their
-mean as far as that spread allows, and each set of them has a harmony.
+mean as far as that spread allows, and each set of them has a harmony. A group of which all answers are right shows no spread and may still
+stand apart: what its own limits allow counts too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betaincinv, ndtri
 
 from evalspec.statistics.arguments import FloatArray, as_floats, require_count, require_counts, require_fraction
 from evalspec.statistics.harmony import DEFAULT, Kernel, harmonies
@@ -81,15 +83,17 @@ def empirical_bayes_interval(
     level: float = 0.95,
     kernel: Kernel = DEFAULT,
     asked: ArrayLike | None = None,
+    own: ArrayLike | None = None,
 ) -> HarmonyInterval:
     """Limits of the harmony of the true accuracies, by a random-effects model of the groups with the uncertainty of its spread.
 
     The spread between groups is drawn so that Cochran's Q at that spread is a draw of its chi-square distribution (where Q at 0 is smaller, the
     spread is 0; means closer together than chance expects do not count as such); the mean and the accuracies follow from their normal
-    distributions. Limits under the fewest levels that fit (see `evalspec.statistics.levels`) are joined to these. Assumption: true accuracies
-    are nearly normal over groups or stand in few levels, and observed ones are nearly normal about them. In simulations at 0.95 the limits hold
-    the true value in 0.90 to 0.99 of the samples: of groups that are alike, that fall into two or three levels, that spread evenly, and of
-    which one fails.
+    distributions. Limits under the fewest levels that fit (see `evalspec.statistics.levels`) are joined to these, and so is every harmony that
+    these levels have with a single group moved to one of its own limits: near 0 and 1 the normal distribution promises too much. Assumption:
+    true accuracies are nearly normal over groups or stand in few levels, of which one group may depart. In simulations at 0.95 the limits hold
+    the true value in at least 0.90 of the samples: of groups that are alike, that fall into two or three levels, that spread evenly, of which
+    one fails, and that are nearly always right or wrong.
 
     Parameters
     ----------
@@ -105,16 +109,20 @@ def empirical_bayes_interval(
         Of harmony.
     asked
         Where means are shares of right answers, the number of questions behind each, shape (k,).
+    own
+        Lower and upper limits of each group's own mean at this level, shape (2, k). By default Clopper and Pearson's where ``asked`` is given,
+        and those of the normal distribution otherwise.
 
     Raises
     ------
     ValueError
-        With fewer than two groups, errors or numbers that are not positive, or without a draw.
+        With fewer than two groups, errors or numbers that are not positive, limits that do not hold the means, or without a draw.
 
     References
     ----------
     DerSimonian and Laird (1986), Control. Clin. Trials 7, 177-188. Viechtbauer (2007), Stat. Med. 26, 37-52, doi:10.1002/sim.2514 (the
-    distribution of Q at a spread). Morris (1983), J. Am. Stat. Assoc. 78, 47-55, doi:10.1080/01621459.1983.10477920.
+    distribution of Q at a spread). Morris (1983), J. Am. Stat. Assoc. 78, 47-55, doi:10.1080/01621459.1983.10477920. Clopper and Pearson
+    (1934), Biometrika 26, 404-413, doi:10.1093/biomet/26.4.404.
 
     Examples
     --------
@@ -134,20 +142,62 @@ def empirical_bayes_interval(
     kept = between[:, None] * precision
     drawn = centres[:, None] + kept * (values - centres[:, None]) + np.sqrt(kept * variances) * rng.standard_normal((draws, values.size))
     counted = None if asked is None else as_floats("asked", asked)
-    sets = (drawn, _drawn_levels(values, counted, spreads, tail, (draws, rng)))
-    low, high = np.quantile([harmonies(np.clip(one, 0.0, 1.0), weights, kernel) for one in sets], [tail, 1.0 - tail], axis=1)
-    return HarmonyInterval(float(low.min()), float(high.max()), between_groups(values, spreads), draws)
-
-
-def _drawn_levels(
-    values: FloatArray, asked: FloatArray | None, spreads: FloatArray, tail: float, drawing: tuple[int, np.random.Generator]
-) -> FloatArray:
-    """Draw accuracies of groups that stand in the fewest levels that fit, (draws, k)."""
-    draws, rng = drawing
-    levels = fewest_levels(values, spreads**-2 if asked is None else asked, tail=tail, shares=asked is not None)
+    levels = fewest_levels(values, spreads**-2 if counted is None else counted, tail=tail, shares=counted is not None)
     means = levels.means(values)
-    errors = levels.totals**-0.5 if asked is None else _eased_errors(means, levels.totals)
-    return np.asarray((means + errors * rng.standard_normal((draws, levels.count)))[:, levels.labels])
+    errors = levels.totals**-0.5 if counted is None else _eased_errors(means, levels.totals)
+    sets = (drawn, (means + errors * rng.standard_normal((draws, levels.count)))[:, levels.labels])
+    low, high = np.quantile([harmonies(np.clip(one, 0.0, 1.0), weights, kernel) for one in sets], [tail, 1.0 - tail], axis=1)
+    limits = _own_limits(values, spreads, counted, tail) if own is None else _holding("own", own, values)
+    apart = harmonies(_one_apart(means[levels.labels], np.clip(limits, 0.0, 1.0)), weights, kernel)
+    return HarmonyInterval(float(min(low.min(), apart.min())), float(max(high.max(), apart.max())), between_groups(values, spreads), draws)
+
+
+def alike_limits(value: float, units: int, *, level: float = 0.95) -> tuple[float, float]:
+    """Limits of the mean of a score in [0, 1] of which ``units`` independent draws all had this value.
+
+    Assumption: none on the distribution. The chance of this value is at least its exact lower limit, and other values lie in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        Without a draw, or for an impossible level.
+
+    References
+    ----------
+    Clopper and Pearson (1934), Biometrika 26, 404-413, doi:10.1093/biomet/26.4.404.
+
+    Examples
+    --------
+    >>> tuple(round(limit, 3) for limit in alike_limits(1.0, 30))
+    (0.884, 1.0)
+    """
+    chance = ((1.0 - require_fraction("level", level)) / 2.0) ** (1.0 / require_count("units", units, minimum=1))
+    return value * chance, value * chance + (1.0 - chance)
+
+
+def _own_limits(values: FloatArray, spreads: FloatArray, asked: FloatArray | None, tail: float) -> FloatArray:
+    """Return the limits of each group alone, (2, k)."""
+    if asked is None:
+        reach = -ndtri(tail) * spreads
+        return np.stack([values - reach, values + reach])
+    right, wrong = values * asked, (1.0 - values) * asked
+    low = np.where(right > 0.0, betaincinv(np.maximum(right, 1e-9), wrong + 1.0, tail), 0.0)
+    high = np.where(wrong > 0.0, betaincinv(right + 1.0, np.maximum(wrong, 1e-9), 1.0 - tail), 1.0)
+    return np.stack([np.minimum(low, values), np.maximum(high, values)])
+
+
+def _holding(name: str, limits: ArrayLike, values: FloatArray) -> FloatArray:
+    array = as_floats(name, limits)
+    if array.shape != (2, values.size) or np.any(array[0] > values) or np.any(array[1] < values):
+        raise ValueError(f"{name} must be lower and upper limits of {values.size} means, which lie between them")
+    return array
+
+
+def _one_apart(levels: FloatArray, limits: FloatArray) -> FloatArray:
+    """Return the levels with one group at a time moved to its lower and to its upper limit, (2 k, k)."""
+    moved = np.tile(levels, (2 * levels.size, 1))
+    moved[np.arange(2 * levels.size), np.tile(np.arange(levels.size), 2)] = limits.ravel()
+    return moved
 
 
 def _eased_errors(shares: FloatArray, asked: FloatArray) -> FloatArray:

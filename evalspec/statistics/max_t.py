@@ -33,12 +33,16 @@ class MaxT:
 
 @dataclass(frozen=True, slots=True)
 class PairStatistics:
-    """Mean differences of ordered pairs, their standard errors, and the symmetric root of the mean scores' covariance, (M, M)."""
+    """Mean differences of ordered pairs, their standard errors, and the symmetric root of the mean scores' covariance, (M, M).
+
+    ``units`` is the number of independent draws, questions or clusters, from which the standard errors are measured.
+    """
 
     pairs: tuple[Pair, ...]
     differences: FloatArray
     errors: FloatArray
     root: FloatArray
+    units: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +98,7 @@ def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair], *, clusters: Itera
     # The symmetric root is unique, so that another order of questions or another machine draws the same numbers.
     root = (vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))) @ vectors.T
     means = values.mean(axis=1)
-    return PairStatistics(tuple(pairs), means[i] - means[j], errors, root)
+    return PairStatistics(tuple(pairs), means[i] - means[j], errors, root, parts.shape[1])
 
 
 def _parts(values: FloatArray, clusters: Iterable[Hashable] | None) -> FloatArray:
@@ -195,7 +199,8 @@ def _largest(statistics: PairStatistics, draws: int, rng: np.random.Generator) -
 def step_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Test for each ordered pair H0: the first is not better than the second, by step-down max-T; shape (pairs,).
 
-    Once a pair is rejected, the others need to beat only the largest of those left.
+    Once a pair is rejected, the others need to beat only the largest of those left. The largest is that of Student's t statistics with as many
+    degrees of freedom as there are questions, or clusters, less one: few of them do not measure their own spread well.
 
     Parameters
     ----------
@@ -214,7 +219,8 @@ def step_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rn
     References
     ----------
     Romano and Wolf (2005), Econometrica 73, 1237-1282, doi:10.1111/j.1468-0262.2005.00615.x. Mogstad, Romano, Shaikh and Wilhelm
-    (2024), Rev. Econ. Stud. 91, 476-518, doi:10.1093/restud/rdad006.
+    (2024), Rev. Econ. Stud. 91, 476-518, doi:10.1093/restud/rdad006. Dunnett and Sobel (1954), Biometrika 41, 153-169,
+    doi:10.1093/biomet/41.1-2.153 (multivariate t).
 
     Examples
     --------
@@ -249,6 +255,8 @@ def stepped_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int,
     spread = statistics.errors > 0.0
     observed = np.where(spread, statistics.differences / np.where(spread, statistics.errors, 1.0), -np.inf)
     means = rng.standard_normal((draws, statistics.root.shape[0])) @ statistics.root.T
+    freedom = statistics.units - 1
+    means /= np.sqrt(rng.chisquare(freedom, draws) / freedom)[:, None]
     rejected = np.zeros(len(statistics.pairs), dtype=np.bool_)
     critical: _Quantile | None = None
     while np.any(left := spread & ~rejected):

@@ -24,6 +24,9 @@ from evalspec.statistics.sample_sizes import nam_questions, require_setting
 CHECKED_AFTER = 8
 """After the first number of questions that reaches the power, so many more are looked at for a drop below it."""
 
+SMOOTH = 100.0
+"""Variance of the number of discordant questions above which power hardly jumps; below it, one more discordant question makes a long tooth."""
+
 
 @dataclass(frozen=True, slots=True)
 class LimitTable:
@@ -148,7 +151,9 @@ def limit_power(questions: int, discordance: float, difference: float, test: Lim
 
 
 def limit_questions(discordance: float, difference: float, test: LimitTest, *, power: float = 0.8) -> QuestionsNeeded:
-    """Find the number of questions from which `limit_power` is at least ``power``; the next `CHECKED_AFTER` numbers are looked at too.
+    """Find the number of questions from which `limit_power` is at least ``power``.
+
+    Power is a sawtooth in the number of questions: after the first number that reaches it, as many more are looked at as a tooth is long.
 
     Raises
     ------
@@ -177,7 +182,11 @@ def limit_questions(discordance: float, difference: float, test: LimitTest, *, p
         return limit_power(questions, discordance, difference, test)
 
     needed = _first_reaching(reached, power, max(1, int(start)))
-    later = [questions for questions in range(needed + 1, needed + CHECKED_AFTER + 1) if reached(questions) < power]
+    ahead = CHECKED_AFTER
+    if needed * discordance * (1.0 - discordance) < SMOOTH:
+        # A lost question weighs as much as 1 / margin agreeing ones bring.
+        ahead += math.ceil(1.0 / (min(difference, -difference if test.both else difference) - test.limit))
+    later = [questions for questions in range(needed + 1, needed + ahead + 1) if reached(questions) < power]
     needed = max(later, default=needed - 1) + 1
     return QuestionsNeeded(needed, reached(needed))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from evalspec.statistics.arguments import require_count
-from evalspec.statistics.binomials import hypergeometric_cumulative
+from evalspec.statistics.binomials import hypergeometric_cumulative, most_in_urn
 
 MISSED = 1e-9
 """How likely the number of discordant questions of the pool lies above its upper limit; it is added to every p-value."""
@@ -78,11 +78,4 @@ def most_discordant(discordant: int, *, questions: int, pool: int) -> int:
     5
     """
     asked = require_count("questions", questions, minimum=require_count("discordant", discordant))
-    low, high = discordant, discordant + require_count("pool", pool, minimum=asked) - asked
-    while low < high:
-        middle = (low + high + 1) // 2
-        if hypergeometric_cumulative(discordant, (middle, pool - middle), asked) > MISSED:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return most_in_urn(discordant, drawn=asked, urn=require_count("pool", pool, minimum=asked), tail=MISSED)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from evalspec.artifacts.study import Disclosure
-from evalspec.errors import Diagnostic, InputError, Location
+from evalspec.errors import Diagnostic, InputError, Location, counted, in_file_order
 
 SHOWN = 50
 """Faults shown in full; the rest is counted."""
@@ -47,7 +47,7 @@ class Faults:
     def list_columns(self, names: Sequence[str]) -> str:
         """Name the columns of a file; of one that is not disclosed only their number."""
         if self.disclosure != "full":
-            return f"the file has {len(names)} column{'s' if len(names) != 1 else ''}"
+            return f"the file has {counted(len(names), 'column')}"
         listed = ", ".join(_shortened(name)[1:-1] for name in names[:LISTED])
         return f"its columns are {listed}" + (", ..." if len(names) > LISTED else "")
 
@@ -57,7 +57,7 @@ class Faults:
             raise InputError(self._listed())
 
     def _listed(self) -> Iterator[Diagnostic]:
-        in_order = sorted(self.found, key=lambda fault: fault.location or Location("", 0))
+        in_order = in_file_order(self.found)
         yield from in_order[:SHOWN]
         if len(in_order) > SHOWN:
             yield Diagnostic(f"and {len(in_order) - SHOWN:,} more" + ("; what follows was not read" if len(in_order) >= MOST else ""))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalspec.artifacts.base import JsonValue
-from evalspec.errors import Location
+from evalspec.errors import Location, counted
 from evalspec.foreign import parse_json
 from evalspec.tables.faults import Faults
 
@@ -143,7 +143,7 @@ def _is_header(cells: list[str], content: bytes, location: Location, faults: Fau
     for separator, named in SEPARATORS.items():
         columns = 1 + unquoted.count(separator)
         if columns > len(cells):
-            message = f"read with commas the header has {len(cells)} column{'s' if len(cells) > 1 else ''}, read with {named} {columns}"
+            message = f"read with commas the header has {counted(len(cells), 'column')}, read with {named} {columns}"
             faults.add(location, message, hint=f"save the file as CSV with commas between cells, in UTF-8: {named} are not read as separators")
             return False
     check_columns(cells, location, faults)
@@ -153,7 +153,7 @@ def _is_header(cells: list[str], content: bytes, location: Location, faults: Fau
 def _fits(cells: list[str], columns: int, location: Location, faults: Faults) -> bool:
     length = sum(map(len, cells))
     if len(cells) != columns:
-        told = f"the row has {len(cells)} cell{'s' if len(cells) != 1 else ''}; the header has {columns}"
+        told = f"the row has {counted(len(cells), 'cell')}; the header has {columns}"
         faults.add(location, told, hint="put quotes around cells that contain a comma")
     elif length > LONGEST_LINE:
         faults.add(location, f"the row has {length:,} characters; at most {LONGEST_LINE:,} are read")

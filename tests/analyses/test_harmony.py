@@ -124,6 +124,16 @@ def test_answers_that_are_all_right_have_harmony_and_no_test() -> None:
     assert row.untested == "all scores are alike"
 
 
+@pytest.mark.parametrize("score", [0.0, 0.5, 1.0])
+def test_scores_that_are_all_alike_do_not_show_that_subjects_are(score: float) -> None:
+    subjects = tuple(np.repeat(["s0", "s1", "s2"], 30).tolist())
+    alone = row_of(responses_of([[score] * 90], subjects=subjects))
+    clustered = row_of(responses_of([[score] * 90], subjects=subjects, clusters=tuple(f"c{index // 5}" for index in range(90))))
+    assert alone.low < harmony([0.9, 0.99, 0.99], [30] * 3) < alone.high  # true accuracies that give 90 right answers often enough
+    assert clustered.low < harmony([0.8, 0.99, 0.99], [30] * 3) < clustered.high  # six clusters of a subject say less than thirty questions
+    assert alone.high == pytest.approx(1.0)
+
+
 def test_p_values_are_adjusted_over_all_models_and_benchmarks() -> None:
     responses = sample_responses(questions=300)
     result = computed(responses)

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evalspec.analyses.power import ANALYSIS, CLUSTERED, NO_DISAGREEMENT, NOT_BINARY, PowerOptions, PowerResult, compute, estimates, plot
+from evalspec.analyses.power import ANALYSIS, CLUSTERED, NO_DISAGREEMENT, NOT_BINARY, WEIGHTED, PowerOptions, PowerResult, compute, estimates, plot
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.protocols import Context
 from evalspec.reporting.figures import Chart
 from evalspec.statistics.paired_power import detectable_difference, exact_power
 from evalspec.testing import check_analysis, sample_responses
+
+from . import tables
+from .tables import rendered
 
 
 def responses_of(scores: np.ndarray, **fields: object) -> Responses:
@@ -100,6 +103,26 @@ def test_what_cannot_be_computed_says_why() -> None:
     assert computed(responses_of(np.array([[0.5, 1.0], [1.0, 0.0]]))).rows[0].undefined == NOT_BINARY
     assert computed(responses_of(pair_of(20, 5, 5, 20), clusters=("c", "d") * 25)).rows[0].undefined == CLUSTERED
     assert estimates(computed(responses_of(pair_of(20, 0, 0, 20))))[0].value is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "fields", "reason"),
+    [
+        (pair_of(20, 5, 5, 20), {"clusters": ("c", "d") * 25}, CLUSTERED),
+        (pair_of(20, 5, 5, 20), {"weights": np.tile([0.5, 1.5], 25)}, WEIGHTED),
+        (np.full((2, 50), 0.5), {}, NOT_BINARY),
+    ],
+)
+def test_a_sample_whose_power_is_not_known_gets_no_plan_but_the_reason(scores: np.ndarray, fields: dict[str, object], reason: str) -> None:
+    plan = computed(responses_of(scores, **fields), difference=0.1, discordance=0.3).plans[0]
+    assert (plan.power, plan.questions, plan.undefined) == (None, None, reason)
+
+
+def test_the_curve_speaks_of_independent_questions_where_those_at_hand_come_in_clusters() -> None:
+    options = {"kind": "power", "difference": 0.1, "discordance": 0.3}
+    text = rendered(ANALYSIS, tables.responses_of(pair_of(20, 5, 5, 20), clusters=("c", "d") * 25), options)
+    assert text.count(CLUSTERED) == 2  # for the declared difference, and for the pairs
+    assert "independent questions that count the same" in text
 
 
 @pytest.mark.parametrize(

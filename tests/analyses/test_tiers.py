@@ -108,6 +108,28 @@ def test_models_of_one_answer_sheet_hold_every_rank() -> None:
     assert all(row.possible_best for row in result.rows)
 
 
+def test_a_difference_that_is_the_same_on_every_question_names_the_method_that_can_test_it() -> None:
+    responses = responses_of(np.vstack([np.ones(40), np.zeros(40), np.arange(40) % 2]))
+    by_max_t = computed(responses, method="max_t")
+    assert by_max_t.benchmarks[0].undecided == 1
+    assert ranks(computed(responses)) == [(1, 1), (2, 2), (3, 3)]
+    text = rendered(ANALYSIS, responses, {"kind": "tiers", "method": "max_t"})
+    assert "1 comparison could not be tested, because the two scores differ by as much on every question and so show no spread" in text
+    assert "method: holm tests such pairs exactly" in text
+    assert "method: holm" not in rendered(ANALYSIS, responses, {"kind": "tiers", "method": "holm"})
+
+
+def test_few_clusters_are_cautioned_against_and_holm_is_named() -> None:
+    few = computed(responses_of(ladder(3, 100), clusters=tuple(f"c{index // 5}" for index in range(100))), method="max_t").benchmarks[0]
+    assert few.caution is not None
+    assert few.caution.startswith("20 clusters")
+    many = responses_of(ladder(3, 100), clusters=tuple(f"c{index // 3}" for index in range(100)))
+    assert computed(many, method="max_t").benchmarks[0].caution is None
+    assert "20 clusters: fewer than 30" in rendered(
+        ANALYSIS, responses_of(ladder(3, 100), clusters=tuple(f"c{index // 5}" for index in range(100))), {"kind": "tiers", "method": "max_t"}
+    )
+
+
 def test_fractional_scores_and_clusters_are_compared_by_their_means() -> None:
     rng = np.random.default_rng(2)
     scores = np.clip(rng.random((3, 120)) * 0.5 + np.array([[0.5], [0.25], [0.0]]), 0, 1)

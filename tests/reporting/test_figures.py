@@ -244,3 +244,16 @@ def test_panels_of_many_groups_are_parted_with_their_scale() -> None:
     parts = chart.parts()
     assert [len(part.draw("wide").drawn["curves"]) for part in parts] == [3, 2]
     assert len({tuple(re.findall(r">(\d+ %)<", part.draw("wide").svg)[:4]) for part in parts}) == 1
+
+
+def test_tall_panels_are_parted_by_their_height_so_that_a_page_holds_each_part() -> None:
+    chart = Chart()
+    chart.scale("agreement", span=(0.0, 1.0))
+    chart.across("gap of the pair, in points")
+    for group in "abcde":
+        for size in (10, 25, 100, 200):
+            chart.curve(f"{size} questions", [Point(0, 0.4), Point(15, 0.7), Point(30, 0.9)], group=group)
+        chart.scatter("bins", [Point(10, 0.5), Point(20, 0.7)], group=group, muted=True)
+    drawn = [part.draw("wide") for part in chart.parts()]
+    assert ["".join(dict.fromkeys(curve["group"] for curve in part.drawn["curves"])) for part in drawn] == ["ab", "cd", "e"]
+    assert all(float(re.search(r'viewBox="0 0 760 ([\d.]+)"', part.svg)[1]) <= 1080 for part in drawn)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ def test_a_changed_payload_type_breaks_the_signature(signer: FileSigner, keys: d
 
 def test_a_genuinely_signed_payload_of_another_type_is_refused(signer: FileSigner, keys: dict[str, ec.EllipticCurvePublicKey]) -> None:
     proper = dsse.sign(b"payload", signer)
-    signature = dsse.EnvelopeSignature(keyid=signer.fingerprint, sig=dsse._encode(signer.sign(dsse.pae("text/plain", b"payload"))))
+    signature = dsse.EnvelopeSignature(keyid=signer.fingerprint, sig=b64encode(signer.sign(dsse.pae("text/plain", b"payload"))).decode())
     with pytest.raises(ValueError, match="of type 'text/plain'"):
         dsse.verify(proper.model_copy(update={"payload_type": "text/plain", "signatures": (signature,)}), keys)
 

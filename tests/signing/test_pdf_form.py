@@ -17,7 +17,7 @@ from pyhanko.pdf_utils.reader import PdfFileReader  # noqa: E402 - after the ski
 from pyhanko.pdf_utils.writer import PdfFileWriter, copy_into_new_writer  # noqa: E402
 
 from evalspec.signing.pades import sign_pdf  # noqa: E402
-from evalspec.signing.pades_check import _signed_at, read_seal  # noqa: E402
+from evalspec.signing.pades_check import claimed_time, read_seal  # noqa: E402
 
 Change = Callable[[PdfFileWriter], Any]
 
@@ -120,5 +120,7 @@ def _signed(writer: PdfFileWriter, signer: FileSigner) -> bytes:
 @pytest.mark.parametrize("date", ["D:99991231235959-14'00'", "D:00010101000000+14'00'"])
 def test_a_date_beyond_every_calendar_is_refused_and_breaks_nothing(date: str) -> None:
     with pytest.raises(OverflowError):
-        _signed_at(made(M=generic.TextStringObject(date)))
-    assert _signed_at(made(M=generic.TextStringObject("D:20261130100000+02'00'"))) == datetime(2026, 11, 30, 10, tzinfo=timezone(timedelta(hours=2)))
+        claimed_time(made(M=generic.TextStringObject(date)))
+    assert claimed_time(made(M=generic.TextStringObject("D:20261130100000+02'00'"))) == datetime(
+        2026, 11, 30, 10, tzinfo=timezone(timedelta(hours=2))
+    )

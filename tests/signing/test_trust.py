@@ -104,6 +104,7 @@ def test_all_faults_of_a_trust_file_are_told_at_once_and_where_they_stand(tmp_pa
     ]
     places = [(diagnostic.location.line, diagnostic.excerpt) for diagnostic in error.value.diagnostics if diagnostic.location]
     assert {line for line, _ in places} == {*lines}
+    assert [line for line, _ in places] == sorted(line for line, _ in places)
     assert any(excerpt and "nmae" in excerpt for _, excerpt in places)
     assert "did you mean 'name'?" in str(error.value)
     assert "names no signer" not in str(error.value)

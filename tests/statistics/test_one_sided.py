@@ -109,6 +109,22 @@ def test_questions_needed_are_those_of_the_published_plans_for_the_score_test() 
     assert limit_questions(0.1, 0.0, LimitTest(-0.02)).questions == pytest.approx(2005, abs=15)
 
 
+@pytest.mark.parametrize(
+    ("discordance", "difference", "test"),
+    [
+        (0.02, 0.0, LimitTest(-0.03)),
+        (0.05, 0.05, LimitTest(0.02)),
+        (0.01, 0.0, LimitTest(-0.03, method="e_value")),  # the last drop lies 17 questions behind the first number that reaches 0.8
+        (0.05, 0.05, LimitTest(0.02, method="e_value")),
+    ],
+)
+@pytest.mark.parametrize("power", [0.8, 0.95])
+def test_power_drops_below_its_target_for_no_larger_number_of_questions(discordance: float, difference: float, test: LimitTest, power: float) -> None:
+    found = limit_questions(discordance, difference, test, power=power)
+    assert found.power >= power > limit_power(found.questions - 1, discordance, difference, test)
+    assert min(limit_power(found.questions + more, discordance, difference, test) for more in range(150)) >= power
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_questions_needed_are_the_first_that_reach_the_power(method: Method) -> None:
     test = LimitTest(-0.1, method=method)
