@@ -134,13 +134,7 @@ def empirical_bayes_interval(
     values, spreads = _pairs(means, errors)
     require_count("draws", draws, minimum=1)
     tail = (1.0 - require_fraction("level", level)) / 2.0
-    variances = spreads**2
-    between = _drawn_between(values, variances, rng.chisquare(values.size - 1, draws))
-    precision = 1.0 / (variances + between[:, None])
-    total = precision.sum(axis=1)
-    centres = (precision @ values[:, None])[:, 0] / total + rng.standard_normal(draws) / np.sqrt(total)
-    kept = between[:, None] * precision
-    drawn = centres[:, None] + kept * (values - centres[:, None]) + np.sqrt(kept * variances) * rng.standard_normal((draws, values.size))
+    drawn = _drawn_accuracies(values, spreads**2, draws, rng)
     counted = None if asked is None else as_floats("asked", asked)
     levels = fewest_levels(values, spreads**-2 if counted is None else counted, tail=tail, shares=counted is not None)
     means = levels.means(values)
@@ -205,6 +199,17 @@ def _eased_errors(shares: FloatArray, asked: FloatArray) -> FloatArray:
     pooled = (float(shares @ asked) + ADDED / 2.0) / (float(asked.sum()) + ADDED)
     eased = (shares * asked + ADDED * pooled) / (asked + ADDED)
     return np.asarray(np.sqrt(eased * (1.0 - eased) / asked))
+
+
+def _drawn_accuracies(values: FloatArray, variances: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Return sets of true accuracies that fit the means of groups whose accuracies are normal about a common mean, (draws, k)."""
+    between = _drawn_between(values, variances, rng.chisquare(values.size - 1, draws))
+    precision = 1.0 / (variances + between[:, None])
+    total = precision.sum(axis=1)
+    centres = (precision @ values[:, None])[:, 0] / total + rng.standard_normal(draws) / np.sqrt(total)
+    kept = between[:, None] * precision
+    noise = np.sqrt(kept * variances) * rng.standard_normal((draws, values.size))
+    return np.asarray(centres[:, None] + kept * (values - centres[:, None]) + noise)
 
 
 def _drawn_between(values: FloatArray, variances: FloatArray, quantiles: FloatArray) -> FloatArray:
