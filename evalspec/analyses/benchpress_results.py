@@ -244,11 +244,12 @@ class OtherProbe(Artifact):
 
 
 class ProbeResult(Artifact):
-    """The probes, what they were chosen by, and how stable the choice is."""
+    """The probes, what they were chosen by, and how stable the choice is; `asked` of them were looked for, `rows` are those found."""
 
     objective: Literal["medae", "medape"]
     count_revealed: bool
     candidates: int
+    asked: int
     starts: int
     folds: int | None
     budget: float | None

@@ -14,7 +14,7 @@ from evalspec.analyses.benchpress_options import BenchpressOptions
 from evalspec.analyses.benchpress_results import Polarity, Scale
 from evalspec.artifacts.base import JsonValue
 from evalspec.artifacts.outside import OutsideTable
-from evalspec.errors import Diagnostic, Location
+from evalspec.errors import Diagnostic, Location, in_file_order
 from evalspec.statistics.benchpress import PERCENT, Method, published_tops
 from evalspec.statistics.benchpress_lint import ERRORS, Flaw, flaws, looks_like_fraction
 from evalspec.tables.faults import Faults
@@ -76,23 +76,27 @@ class Matrix:
 def read_matrix(options: BenchpressOptions, tables: Mapping[str, bytes], faults: Faults) -> Matrix | None:
     """Return the matrix that the options name, without the columns that they leave out; None where a fault of it was noted."""
     rows = list(_rows(options.matrix, tables, faults))
-    if faults.found:
+    whole = not faults.found
+    if not rows and not whole:
         return None
     names = list(rows[0].cells)[1:] if rows else []
     unknown = [name for name in options.leave_out if name not in names]
     _absent(options.matrix, "leave_out names", unknown, faults)
     noted = len(faults.found)
     columns = tuple(name for name in names if name not in options.leave_out)
-    _check_size(options.matrix, rows, columns, faults)
+    if whole:
+        _check_size(options.matrix, rows, columns, faults)
     models = _model_names(rows, faults)
     scores = np.array([[_score(row, name, faults) for name in columns] for row in rows], dtype=np.float64).reshape(len(rows), len(columns))
-    for row, known in zip(rows, ~np.isnan(scores), strict=True):
-        if not known.any():
-            faults.add(row.location, "the model has no score in the columns that are used", hint="delete the row")
-    if len(faults.found) > noted:
-        return None
+    if len(faults.found) == noted:
+        for row, known in zip(rows, ~np.isnan(scores), strict=True):
+            if not known.any():
+                faults.add(row.location, "the model has no score in the columns that are used", hint="delete the row")
     declared = _declared(options, tables, columns, scores, faults)
-    return None if len(faults.found) > noted else Matrix(models, columns, scores, declared)
+    sound = whole and len(faults.found) == noted
+    if whole:
+        _check_names(options, columns, models, faults)
+    return Matrix(models, columns, scores, declared) if sound else None
 
 
 def examine(options: BenchpressOptions, tables: Mapping[str, bytes]) -> Iterator[Diagnostic]:
@@ -107,7 +111,7 @@ def examine(options: BenchpressOptions, tables: Mapping[str, bytes]) -> Iterator
             if flaw.kind in ERRORS and (options.mode == "audit" or np.isnan(tops[flaw.benchmark])):
                 faults.add(start, _told(flaw, matrix), hint=HINTS[flaw.kind])
         _check_options(options, matrix, faults)
-    yield from faults.found
+    yield from in_file_order(faults.found)
 
 
 HINTS = {
@@ -216,35 +220,40 @@ def _cost(row: Row, name: str, faults: Faults) -> float | None:
     return cost
 
 
+def _check_names(options: BenchpressOptions, columns: tuple[str, ...], models: tuple[str, ...], faults: Faults) -> None:
+    table = options.matrix
+    _absent(table, "targets names", [name for name in options.targets or () if name not in columns], faults)
+    _absent(table, "measured names", [entry.column for entry in options.measured if entry.column not in columns], faults)
+    _absent(table, "models names the row", [entry.row for entry in options.models if entry.row and entry.row not in models], faults)
+    if options.probes is not None:
+        _absent(table, "candidates of probes names", [name for name in options.probes.candidates or () if name not in columns], faults)
+    for model in options.models:
+        _absent(table, f"known of model '{model.model}' names", [name for name in model.known if name not in columns], faults)
+
+
 def _check_options(options: BenchpressOptions, matrix: Matrix, faults: Faults) -> None:
     known = set(matrix.columns)
     table, probes = options.matrix, options.probes
-    _absent(table, "targets names", [name for name in options.targets or () if name not in known], faults)
-    _absent(table, "measured names", [entry.column for entry in options.measured if entry.column not in known], faults)
-    _absent(table, "models names the row", [entry.row for entry in options.models if entry.row and entry.row not in matrix.models], faults)
-    if probes is not None:
-        _absent(table, "candidates of probes names", [name for name in probes.candidates or () if name not in known], faults)
+    if probes is not None and probes.budget is not None:
         among = [matrix.place(name) for name in probes.candidates or matrix.columns if name in known]
-        if probes.budget is not None and all(matrix.declared[place].cost is None for place in among):
-            hint = "add a column cost to the table that declares the columns"
-            faults.add(Location(table.path, 1), "a budget is set, and no column that may be chosen has a cost", hint=hint)
-        elif probes.budget is not None:
-            _check_budget(probes.budget, among, matrix, faults, table)
+        _check_budget(probes.budget, among, matrix, faults, table)
     for entry in options.measured:
         if entry.column in known and matrix.declared[matrix.place(entry.column)].scale == "unbounded":
             message = f"'{entry.column}' has no highest score, and a benchmark of a study measures shares"
             faults.add(Location(table.path, 1), message, hint="name a column of percentages or fractions")
     for model in options.models:
-        _absent(table, f"known of model '{model.model}' names", [name for name in model.known if name not in known], faults)
         for name, score in model.known.items():
             if name in known:
                 _check_known(model.model, name, score, matrix, faults, table)
 
 
 def _check_budget(budget: float, among: list[int], matrix: Matrix, faults: Faults, table: OutsideTable) -> None:
-    cheapest = min(cost for place in among if (cost := matrix.declared[place].cost) is not None)
-    if cheapest > budget:
-        faults.add(Location(table.path, 1), f"the budget of {budget:g} buys no candidate", hint=f"the cheapest costs {cheapest:g}")
+    costs = [cost for place in among if (cost := matrix.declared[place].cost) is not None]
+    if not costs:
+        hint = "add a column cost to the table that declares the columns"
+        faults.add(Location(table.path, 1), "a budget is set, and no column that may be chosen has a cost", hint=hint)
+    elif min(costs) > budget:
+        faults.add(Location(table.path, 1), f"the budget of {budget:g} buys no candidate", hint=f"the cheapest costs {min(costs):g}")
 
 
 def _check_known(model: str, name: str, score: JsonValue, matrix: Matrix, faults: Faults, table: OutsideTable) -> None:
@@ -260,7 +269,8 @@ def _check_known(model: str, name: str, score: JsonValue, matrix: Matrix, faults
 def _told(flaw: Flaw, matrix: Matrix) -> str:
     name, declared = matrix.columns[flaw.benchmark], matrix.declared[flaw.benchmark]
     if flaw.kind == "outside":
-        return f"'{name}' is declared as {declared.scale}, and {flaw.count} of its scores lie outside, such as {flaw.number:g}"
+        model = matrix.models[int(np.flatnonzero(matrix.scores[:, flaw.benchmark] == flaw.number)[0])]
+        return f"'{name}' is declared as {declared.scale}, and {flaw.count} of its scores lie outside, such as {flaw.number:g} of '{model}'"
     if flaw.kind == "fractions":
         return f"'{name}' is declared as percent, and none of its scores is above {flaw.number:g}"
     if flaw.count == 1:

@@ -87,6 +87,11 @@ def choose(sample: SampleChosen, answers: OtherAnswers, question_set: QuestionSe
     questions = _in_order(question_set)
     key = hashlib.sha256(canonical_json(["evalspec choice 1", seed, question_set.benchmark])).digest()
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(int.from_bytes(key, "big"))))
+    if np.array_equal(answers.scores.min(axis=1), answers.scores.max(axis=1)):
+        raise InputError(
+            f"benchmark '{question_set.benchmark}': the other models answered all questions alike, which tells none of them from another",
+            hint="name other models, or draw a simple sample",
+        )
     candidates = Candidates(np.zeros(len(questions), dtype=np.int64), answers.scores)
     try:
         own = SAMPLERS[sample.by].prepare(candidates, rng)(sample.size).own
@@ -108,13 +113,13 @@ def _models(sample: SampleChosen, rows: Sequence[Row], identifier: str, faults: 
     columns = [column for column in rows[0].cells if column != identifier]
     for column in sample.models or columns:
         if column not in columns:
-            faults.add(rows[0].location, f"the table has no column{faults.quote(column)}; {faults.list_columns(columns)}")
+            faults.add(rows[0].location, f"the table has no column '{column}'; {faults.list_columns(columns)}")
             continue
         wrong = next((row for row in rows if _score(row.cells[column]) is None), None)
         if wrong is None:
             yield column
         elif sample.models:
-            faults.add(wrong.location, f"the column{faults.quote(column)} holds a cell that is no score", hint="scores are numbers from 0 to 1")
+            faults.add(wrong.location, f"the column '{column}' holds a cell that is no score", hint="scores are numbers from 0 to 1")
 
 
 def _by_id(rows: Sequence[Row], identifier: str, faults: Faults) -> dict[str, Row]:

@@ -43,6 +43,7 @@ class Content:
     percent: bool = True
     whole: bool = False
     span: tuple[float, ...] = ()
+    reach: tuple[float, ...] = ()
     across: str = ""
     logarithmic: bool = False
     rows: list[Row] = field(default_factory=list)
@@ -76,6 +77,7 @@ def _rows_by_page(content: Content, row_height: float) -> list[Content]:
 def _panels_by_page(content: Content) -> list[Content]:
     numbers = [number for curve in content.curves for point in curve.points for number in (point.y, point.low, point.high) if number is not None]
     span = (min([*numbers, *content.span]), max([*numbers, *content.span]))
+    positions = [point.x for curve in content.curves for point in curve.points]
     pages: list[list[str]] = [[]]
     used = 0.0
     for group, height in panel_heights(content.curves, values=content.label).items():
@@ -88,6 +90,7 @@ def _panels_by_page(content: Content) -> list[Content]:
         replace(
             content,
             span=span,
+            reach=(min(positions), max(positions)),
             curves=[curve for curve in content.curves if curve.group in page],
             marks=[mark for mark in content.marks if mark.group in page],
         )

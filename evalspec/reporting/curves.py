@@ -60,7 +60,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class CurveScales:
-    """What the axes of every panel say, and `words` in place of the drawing; `references` label horizontal lines by value, `marks` are points."""
+    """What the axes of every panel say, and `words` in place of the drawing; `references` label horizontal lines by value, `marks` are points.
+
+    The axes reach over all values of `span` and `reach`, up and across, and over the curves.
+    """
 
     words: str
     values: str
@@ -70,6 +73,7 @@ class CurveScales:
     logarithmic: bool
     references: Mapping[float, str]
     marks: Sequence[Mark] = ()
+    reach: tuple[float, ...] = ()
 
 
 def draw_curves(curves: Sequence[Curve], scales: CurveScales, *, narrow: bool) -> str:
@@ -122,7 +126,7 @@ class _Panels:
         numbers += [*scales.references, *scales.span]
         self._ticks = nice_ticks(min(numbers), max(numbers), most=6)
         self._signed = self._ticks[0] < 0
-        positions = sorted({point.x for curve in curves for point in curve.points})
+        positions = sorted({point.x for curve in curves for point in curve.points} | set(scales.reach))
         ticks = nice_ticks(positions[0], positions[-1], most=6) if self._plane else tuple(positions)
         self._first, self._last = ticks[0], ticks[-1]
         self._marks = list(ticks) if self._plane else self._positions(positions)

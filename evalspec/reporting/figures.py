@@ -122,6 +122,7 @@ class Chart:
             logarithmic=content.logarithmic,
             references={one.value: one.label for one in content.references},
             marks=content.marks,
+            reach=content.reach,
         )
         return Figure(
             svg=draw_curves(content.curves, scales, narrow=width == "narrow"),

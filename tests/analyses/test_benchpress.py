@@ -279,7 +279,7 @@ def test_the_published_method_needs_no_declared_columns_and_takes_ten_starts() -
 @pytest.mark.parametrize(
     ("cell", "text", "told_of"),
     [
-        ((1, 1), "130", "'b1' is declared as percent, and 1 of its scores lie outside, such as 130"),
+        ((1, 1), "130", "'b1' is declared as percent, and 1 of its scores lie outside, such as 130 of 'row 0'"),
         ((1, 1), "many", "the score in column 'b1' is no number: 'many'"),
         ((1, 1), "inf", "the score in column 'b1' is no number: 'inf'"),
         ((2, 0), "row 0", "the model 'row 0' stands already in line 2"),
@@ -372,6 +372,17 @@ def test_an_unknown_column_to_leave_out_hides_no_other_fault() -> None:
     assert [fault.split(" names")[0].split(": ")[1] for fault in faults] == ["leave_out", "targets", "candidates of probes"]
 
 
+def test_faults_of_matrix_columns_and_options_are_told_at_once_in_file_order() -> None:
+    lines = matrix_csv().decode().splitlines()
+    lines[3] = lines[3].replace("row 2", "row 0")
+    lines[2] = "row 1," + ",".join(["many", *lines[2].split(",")[2:]])
+    faults = told(("\n".join(lines) + "\n").encode(), columns_csv(b4="percents"), leave_out=["b9"], targets=["b8"])
+    assert [fault.split(": ")[0] for fault in faults] == ["columns.csv:6:1", "scores.csv:1:1", "scores.csv:1:1", "scores.csv:3:1", "scores.csv:4:1"]
+    ragged = told("\n".join([*lines, "row 99,1,2"]).encode(), columns_csv(b4="percents"))
+    assert any(fault.startswith("columns.csv") for fault in ragged)
+    assert any("the row has 3 cells" in fault for fault in ragged)
+
+
 def test_a_sound_matrix_has_no_fault() -> None:
     assert told(models=MODELS) == []
 
@@ -398,6 +409,24 @@ def test_impossible_options_are_refused(options: dict[str, Any]) -> None:
 def test_it_passes_what_every_analysis_must_pass() -> None:
     parsed, tables = given(models=MODELS[:1], measured=[{"benchmark": "second", "column": "b5"}], probes={"steps": 1, "folds": 2})
     check_analysis(ANALYSIS, json.loads(parsed.model_dump_json()), RESPONSES, tables=tables)
+
+
+@pytest.mark.parametrize(
+    ("probes", "why"),
+    [
+        ('{"steps": 3, "folds": null, "candidates": ["b2", "b3"]}', "3 probes were asked for, and only 2 were added: there are no more candidates."),
+        (
+            '{"steps": 4, "folds": null, "budget": 6}',
+            "were added: no further candidate fits the budget and leaves a hidden score that can be predicted.",
+        ),
+    ],
+)
+def test_a_search_that_ends_early_says_how_many_probes_were_asked_for(probes: str, why: str) -> None:
+    assert why in rendered(computed(probes=probes))
+
+
+def test_a_search_that_finds_all_probes_says_nothing_of_an_early_end() -> None:
+    assert "were asked for" not in rendered(computed(probes='{"steps": 2, "folds": 4}'))
 
 
 def test_hidden_scores_are_drawn_against_their_predictions_and_probes_as_a_path() -> None:

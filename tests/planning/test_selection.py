@@ -123,6 +123,21 @@ def test_every_fault_of_a_table_is_named() -> None:
     assert "the table has no column 'm99'" in faults(table(scores()), sample(models=("m1", "m2", "m99")))[0]
 
 
+@pytest.mark.parametrize("disclosure", ["full", "ids", "none"])
+def test_a_column_that_the_study_names_is_named_in_its_fault_under_any_disclosure(disclosure: str) -> None:
+    content = table(scores(), extra=",note").replace(b",0.5", b",late")
+    found = faults(content, sample(models=("m0", "m1", "absent", "note")), disclosure=disclosure)
+    assert found[0].startswith("the table has no column 'absent'")
+    assert found[1] == "the column 'note' holds a cell that is no score"
+
+
+@pytest.mark.parametrize("by", SAMPLERS)
+def test_answers_that_tell_no_questions_apart_choose_nothing(by: str) -> None:
+    alike = np.repeat([[1], [0], [1]], 120, axis=1)
+    with pytest.raises(InputError, match="the other models answered all questions alike"):
+        choose(sample(by, size=1), read(table(alike)), source(), seed=7)
+
+
 def test_faults_show_no_id_of_hidden_questions() -> None:
     content = table(scores(count=119)) + table(scores()).splitlines(keepends=True)[5]
     shown = faults(content, disclosure="none")

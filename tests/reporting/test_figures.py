@@ -244,6 +244,8 @@ def test_panels_of_many_groups_are_parted_with_their_scale() -> None:
     parts = chart.parts()
     assert [len(part.draw("wide").drawn["curves"]) for part in parts] == [3, 2]
     assert len({tuple(re.findall(r">(\d+ %)<", part.draw("wide").svg)[:4]) for part in parts}) == 1
+    chart.curve("further", [Point(30, 0.5), Point(400, 0.5)], group="e")
+    assert all(">400</text>" in part.draw("wide").svg for part in chart.parts())
 
 
 def test_tall_panels_are_parted_by_their_height_so_that_a_page_holds_each_part() -> None:
