@@ -18,6 +18,7 @@ from evalspec.chain import Links, broken_links
 from evalspec.foreign import parse_bytes
 from evalspec.gating import gate
 from evalspec.outlook import check_tests
+from evalspec.page_check import other_edition
 from evalspec.planning.forecasts import forecast_gates
 from evalspec.protocols import Background
 from evalspec.row_check import row_faults
@@ -63,7 +64,8 @@ def _recomputed(run: VerifiedRun) -> Recomputation:
     )
     forecasts = forecast_gates(protocol, check_tests(protocol))
     verdict = gate(findings, protocol.thresholds, forecasts, findings_sha256=recorded[1].findings_sha256)  # the findings themselves are compared
-    compared, misstated = compare(recorded, (findings, verdict), catalogue()), (*_laid_out_otherwise(run), *_misstated(run))
+    misstated = (*_laid_out_otherwise(run), *_misstated(run))
+    compared = compare(recorded, (findings, verdict), catalogue(), edition=other_edition(run))
     return Recomputation("differs", misstated) if misstated and compared.state == "recomputed" else compared
 
 

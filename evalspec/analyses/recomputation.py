@@ -17,6 +17,9 @@ ABSOLUTE_FLOOR = 1e-12
 """Differences below this are rounding around zero, whatever the relative tolerance."""
 
 
+SENTENCES = frozenset({"advice", "caution", "rule", "undefined", "untested", "why", "why_not"})
+"""Under which keys the reasons of results stand, in words that another edition of evalspec may choose otherwise."""
+
 MOST_SHOWN = 50
 LONGEST_SHOWN = 200
 
@@ -38,11 +41,12 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class Recomputation:
-    """What came of recomputing findings and verdict from the responses."""
+    """What came of recomputing findings and verdict from the responses; `reworded` are reasons that this edition gives in other words."""
 
     state: Literal["recomputed", "differs", "not_recomputable"]
     divergences: tuple[Divergence, ...] = ()
     why: str | None = None
+    reworded: tuple[Divergence, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -54,18 +58,34 @@ class Recomputation:
         if self.state == "differs":
             more = len(self.divergences) - MOST_SHOWN
             return "\n".join([*map(str, self.divergences[:MOST_SHOWN]), *([f"and {more} more places"] if more > 0 else [])])
-        return (
-            "recomputed: findings and verdict follow from the recorded responses" if self.state == "recomputed" else f"not recomputable: {self.why}"
-        )
+        if self.state == "not_recomputable":
+            return f"not recomputable: {self.why}"
+        told = "recomputed: findings and verdict follow from the recorded responses"
+        if not self.reworded:
+            return told
+        first, more = self.reworded[0], len(self.reworded) - 1
+        others = f", and {more} more" if more else ""
+        return f"{told}; reasons in other words, {self.why}: {first.file}{first.path}{others}"
 
 
-def compare(recorded: tuple[Findings, Verdict], recomputed: tuple[Findings, Verdict], catalogue: Catalogue) -> Recomputation:
-    """Return where recorded findings and verdict differ from recomputed ones beyond each analysis's own tolerance."""
+def compare(recorded: tuple[Findings, Verdict], recomputed: tuple[Findings, Verdict], catalogue: Catalogue, *, edition: str = "") -> Recomputation:
+    """Return where recorded findings and verdict differ from recomputed ones beyond each analysis's own tolerance.
+
+    `edition` says what wrote the recorded ones where that is not this very evalspec: its reasons need not be in the same words.
+    """
     divergences = [
         *_between_findings(recorded[0], recomputed[0], catalogue),
         *_differences("verdict.json", "", _without_parent(recorded[1]), _without_parent(recomputed[1]), _loosest(recomputed[0], catalogue)),
     ]
-    return Recomputation("differs" if divergences else "recomputed", tuple(divergences))
+    reworded = tuple(filter(_is_reworded, divergences)) if edition else ()
+    wrong = tuple(divergence for divergence in divergences if divergence not in reworded)
+    return Recomputation("differs", wrong) if wrong else Recomputation("recomputed", why=edition or None, reworded=reworded)
+
+
+def _is_reworded(divergence: Divergence) -> bool:
+    """Return whether a reason is there in both, in other words; where there is one in one of them only, something else was decided."""
+    key = next((part for part in reversed(divergence.path.split("/")) if not part.isdigit()), "")
+    return key in SENTENCES and isinstance(divergence.recorded, str) and isinstance(divergence.recomputed, str)
 
 
 def _between_findings(recorded: Findings, recomputed: Findings, catalogue: Catalogue) -> Iterator[Divergence]:

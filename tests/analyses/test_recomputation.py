@@ -4,7 +4,7 @@ import pytest
 
 from evalspec.analyses.analyse import analyse, random_stream
 from evalspec.analyses.catalogue import built_in, catalogue
-from evalspec.analyses.recomputation import compare
+from evalspec.analyses.recomputation import Recomputation, compare
 from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.protocol import BatchRule, Protocol
 from evalspec.artifacts.study import AnalysisRequest
@@ -83,6 +83,23 @@ def test_a_changed_verdict_is_found_even_where_the_findings_agree() -> None:
     findings, verdict = computed()
     lying = verdict.model_copy(update={"overall": "failed" if verdict.overall == "passed" else "passed"})
     assert [divergence.path for divergence in compare((findings, lying), (findings, verdict), catalogue()).divergences] == ["/overall"]
+
+
+def test_another_edition_may_give_its_reasons_in_other_words_and_nothing_else() -> None:
+    findings, verdict = computed()
+
+    def found(*, edition: str = "", **changes: object) -> Recomputation:
+        told = verdict.model_copy(update={"checks": (verdict.checks[0].model_copy(update=changes), *verdict.checks[1:])})
+        return compare((findings, told), (findings, verdict), catalogue(), edition=edition)
+
+    older = "written by evalspec 0.0.1"
+    assert found(why="as an older version put it").state == "differs"
+    reworded = found(edition=older, why="as an older version put it")
+    assert (reworded.state, [one.path for one in reworded.reworded]) == ("recomputed", ["/checks/0/why"])
+    assert reworded.describe().endswith("reasons in other words, written by evalspec 0.0.1: verdict.json/checks/0/why")
+    assert [one.path for one in found(edition=older, why="in other words", outcome="inconclusive").divergences] == ["/checks/0/outcome"]
+    assert verdict.checks[0].advice is None
+    assert found(edition=older, advice="where none was due").state == "differs"
 
 
 def test_estimates_carry_the_study_s_id_and_plan_and_basis() -> None:
