@@ -12,6 +12,7 @@ from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.schedule import MemoryNeed
 from evalspec.artifacts.work import EncodedQuestion, WorkOrder, jobs_of
 from evalspec.errors import InputError, MissingLibrary
+from evalspec.planning.memory import ALLOWANCE
 from evalspec.planning.schedule import Outlook
 from evalspec.planning.speeds import Speeds
 from evalspec.protocols import CheckTest, Comparison
@@ -75,10 +76,11 @@ def check_tests(protocol: Protocol) -> dict[str, CheckTest | None]:
 
 
 def _measured(need: MemoryNeed, observed: Observed | None) -> MemoryNeed:
-    """Return what a model needs as it was measured, where it was."""
+    """Return what a model needs as it was measured, where it was; a part of the answers tells it less what allocators keep by the end."""
     if observed is None or observed.peak_bytes is None:
         return need
-    return need.model_copy(update={"working_bytes": max(0, observed.peak_bytes - need.weights_bytes), "measured": True})
+    peak = int(observed.peak_bytes * ALLOWANCE) if observed.part else observed.peak_bytes
+    return need.model_copy(update={"working_bytes": max(0, peak - need.weights_bytes), "measured": True})
 
 
 def _encoded(orders: Sequence[WorkOrder]) -> dict[str, dict[str, tuple[EncodedQuestion, ...]]]:

@@ -27,11 +27,13 @@ PROBED = 4
 class Observed:
     """What the journal tells of one model: seconds that each job still takes, by its id, the self-check within the last job of a benchmark.
 
-    Also the most memory that was in use, the seconds to start a worker and those to load the model; None where nothing was measured.
+    Also the most memory that was in use, by all of its answers or by a part of them so far, the seconds to start a worker and those to load the
+    model; None where nothing was measured.
     """
 
     seconds: Mapping[str, float]
     peak_bytes: int | None = None
+    part: bool = False
     start_seconds: float | None = None
     load_seconds: float | None = None
 
@@ -85,11 +87,13 @@ def observe(order: WorkOrder, encoded: Mapping[str, Sequence[EncodedQuestion]], 
     """Return what the journal tells of a model on `devices`, by their names; `encoded` holds, by benchmark, the token ids of its questions."""
     seconds: dict[str, float] = {}
     records: list[JobRecord] = []
+    part = False
     for work in order.works:
         shards, begin = order.shards(work), 0
         jobs = [order.key(work, shard).digest() for shard in shards]
         found, alone = [journal.read(job) for job in jobs], journal.read(_probe_id(order, work))
         records += [*found, alone]
+        part |= not all(record.complete for record in found)
         for job, shard, record in zip(jobs, shards, found, strict=True):
             here = encoded.get(work.benchmark, ())[begin : begin + len(shard)]
             left = seconds_left(order, shard, here, record)
@@ -101,6 +105,7 @@ def observe(order: WorkOrder, encoded: Mapping[str, Sequence[EncodedQuestion]], 
     return Observed(
         seconds=seconds,
         peak_bytes=max((batch.peak_bytes for record in measured for batch in record.batches.values() if batch.peak_bytes), default=None),
+        part=part,
         start_seconds=max((session.start_seconds for session in sessions if session.start_seconds), default=None),
         load_seconds=max((session.load_seconds for session in sessions if session.load_seconds), default=None),
     )

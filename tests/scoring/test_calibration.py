@@ -86,6 +86,9 @@ def test_the_most_memory_of_the_run_was_seen_before(calibrated: SimpleNamespace)
     records = [record_of(calibrated.order, name, calibrated.journal) for name in ("letters", "texts")]
     peak = max(batch.peak_bytes for record in records for batch in record.batches.values())
     assert calibrated.told.peak_bytes == pytest.approx(peak, rel=0.2)
+    assert calibrated.told.part
+    after = observe(calibrated.order, calibrated.encoded, calibrated.journal, DEVICES)
+    assert (after.part, after.peak_bytes) == (False, max(peak, calibrated.told.peak_bytes))
 
 
 def test_the_self_check_is_part_of_what_is_left(calibrated: SimpleNamespace) -> None:
