@@ -10,6 +10,8 @@ NAMES = (
     "startup",
     "power",
     "boundary",
+    "bounded_means",
+    "separations",
     "pairs",
     "redraw",
     "redraw_wide",

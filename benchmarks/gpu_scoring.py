@@ -3,7 +3,8 @@
 `python -m benchmarks.gpu_scoring --device cuda:0` builds the eight architectures of specs/mmlu-2000.yaml from their published sizes, with random
 weights, and scores 2,000 questions by letter; `--device cpu`, the default where there is no GPU, builds two of them two layers deep and scores
 24 questions. No checkpoint, no tokenizer and no network is needed. Random weights answer at random and read exactly as fast as trained ones;
-the lengths of the prompts are drawn, log-normal as those of MMLU are, with a mean of about 116 tokens.
+the lengths of the prompts are drawn, log-normal as those of MMLU are, with a mean of about 116 tokens. Where a model keeps rows apart that are laid
+end to end, on a GPU in 16 bits, both ways stand beside each other, `padded` and `packed`, each scored twice by turns.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ MODELS = (
 ON_CPU = ("Qwen3-1.7B-Base", "Gemma-2-2B")
 LAYERS_ON_CPU = 2
 QUESTIONS = {"cuda": 2000, "cpu": 24}
+TURNS = {"cuda": 2, "cpu": 1}
 BUDGET = {"cuda": 16384, "cpu": 4096}
 
 
@@ -91,11 +93,22 @@ class Run:
         return self.device.split(":")[0]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """Log-probabilities (Q, C), the tokens that were computed, padding included, and in how many batches."""
+
+    values: np.ndarray
+    computed: int
+    batches: int
+
+
 def main() -> None:
     """Score with every model in turn, a line for each on standard error, and print the one line."""
     run, names = _arguments()
     from evalspec.scoring.arithmetic import settle_arithmetic
+    from evalspec.scoring.worker import ENVIRONMENT
 
+    os.environ.update(ENVIRONMENT)  # before the device is first used
     settle_arithmetic(int(os.environ.get("OMP_NUM_THREADS", "0")) or None)
     rate = _product_rate(run)
     models = {}
@@ -147,32 +160,32 @@ def _one_model(built: Built, run: Run, rate: float) -> dict[str, Any]:
 
     model = _random_model(built, run)
     questions = _questions(model.config.vocab_size, run.questions)
-    wide = _score(scorer_of(model, _no_vocabulary()), questions[:CHECKED], run)
+    wide = _score(scorer_of(model, _no_vocabulary(), packing=False), questions[:CHECKED], BatchRule(token_budget=run.budget))
     model.to(getattr(torch, run.dtype))
     if run.dtype != "float32":
         model.set_output_embeddings(_plain_head(model))
     narrow = scorer_of(model, _no_vocabulary())
-    _score(narrow, questions[:CHECKED], run)  # warms up
-    seconds, (values, padded) = _timed(partial(_score, narrow, questions, run), run)
-    tokens = sum(question.longest for question in questions)
-    body = _body_parameters(model)
-    few, _ = wide
-    difference = np.abs(values[: len(few)] - few)
-    peak = next((peak for name, peak in PEAKS.items() if name in _device_name(run)), None) if run.dtype == "bfloat16" else None
-    work = 2.0 * body * tokens
+    tokens, body = sum(question.longest for question in questions), _body_parameters(model)
+    rules = {"padded": BatchRule(token_budget=run.budget, packing=False)}
+    if narrow.abilities.packing:
+        rules["packed"] = BatchRule(token_budget=run.budget)
+    for rule in rules.values():
+        _score(narrow, questions[:CHECKED], rule)  # warms up
+    turns = [
+        (name, _timed(partial(_score, narrow, questions, rules[name]), run)) for name in (*rules, *reversed(rules))[: len(rules) * TURNS[run.kind]]
+    ]
+    found = {name: [timed for turn, timed in turns if turn == name] for name in rules}
+    seconds = {name: statistics.mean(taken for taken, _ in timed) for name, timed in found.items()}
+    scored = {name: timed[-1][1] for name, timed in found.items()}
     figures = {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "layers": model.config.num_hidden_layers,
-        "ours_s": round(seconds, 3),
-        "tokens_per_s": round(tokens / seconds),
-        "questions_per_s": round(len(questions) / seconds, 1),
-        "padding_waste": round(padded / tokens - 1, 4),
-        "of_product_rate": round(work / seconds / rate, 3),
-        "mfu": None if peak is None else round(work / seconds / peak, 3),
-        "largest_difference_from_float32": float(difference.max()),
-        "choices_that_differ_from_float32": int(np.sum(values[: len(few)].argmax(axis=1) != few.argmax(axis=1))),
+        "attention": narrow.attention,
+        "rows_kept_apart_by": narrow.keeper if "packed" in rules else None,
+        **{name: _figures(seconds[name], scored[name], (wide, tokens, body), run, rate) for name in rules},
+        **(_between(seconds, scored) if "packed" in rules else {}),
         "peak_gib": _peak_gib(run),
-        **(_beside(model, questions, values, seconds, run) if run.peer else {}),
+        **(_beside(model, questions, scored["padded"].values, seconds["padded"], run) if run.peer else {}),
     }
     figures["agree"] = _agrees(figures, run)
     del model, narrow
@@ -181,10 +194,41 @@ def _one_model(built: Built, run: Run, rate: float) -> dict[str, Any]:
     return figures
 
 
+def _figures(seconds: float, scored: Scored, work: tuple[Scored, int, int], run: Run, rate: float) -> dict[str, Any]:
+    """Return the figures of one way to lay rows; `work` is what float32 gave, the tokens of the prompts, and the body's numbers."""
+    wide, tokens, body = work
+    few = scored.values[: len(wide.values)]
+    operations = 2.0 * body * tokens
+    peak = next((peak for name, peak in PEAKS.items() if name in _device_name(run)), None) if run.dtype == "bfloat16" else None
+    return {
+        "ours_s": round(seconds, 3),
+        "tokens_per_s": round(tokens / seconds),
+        "questions_per_s": round(len(scored.values) / seconds, 1),
+        "batches": scored.batches,
+        "padding_waste": round(scored.computed / tokens - 1, 4),
+        "of_product_rate": round(operations / seconds / rate, 3),
+        "mfu": None if peak is None else round(operations / seconds / peak, 3),
+        "largest_difference_from_float32": float(np.abs(few - wide.values).max()),
+        "choices_that_differ_from_float32": int(np.sum(few.argmax(axis=1) != wide.values.argmax(axis=1))),
+    }
+
+
+def _between(seconds: dict[str, float], scored: dict[str, Scored]) -> dict[str, Any]:
+    """Return how packed and padded rows compare."""
+    one, other = scored["packed"].values, scored["padded"].values
+    return {
+        "packed_is_faster_by": round(seconds["padded"] / seconds["packed"], 3),
+        "largest_difference_packed_from_padded": float(np.abs(one - other).max()),
+        "choices_that_differ_packed_from_padded": int(np.sum(one.argmax(axis=1) != other.argmax(axis=1))),
+    }
+
+
 def _agrees(figures: dict[str, Any], run: Run) -> bool:
     """Log-probabilities of random weights lie near one another: in 16 bits they may move by hundredths, in float32 by sums in another order."""
     bound = 1e-3 if run.dtype == "float32" else 0.1
-    return bool(figures["largest_difference_from_float32"] <= bound and figures.get("largest_difference_from_peer", 0.0) <= bound)
+    ways = [figures[name] for name in ("padded", "packed") if name in figures]
+    others = [figures.get(name, 0.0) for name in ("largest_difference_from_peer", "largest_difference_packed_from_padded")]
+    return all(value <= bound for value in (*others, *(way["largest_difference_from_float32"] for way in ways)))
 
 
 def _random_model(built: Built, run: Run) -> Any:
@@ -235,19 +279,20 @@ def _questions(vocabulary: int, count: int) -> tuple[EncodedQuestion, ...]:
     return tuple(questions)
 
 
-def _score(scorer: Any, questions: Sequence[EncodedQuestion], run: Run) -> tuple[np.ndarray, int]:
-    """Return log-probabilities (Q, C) and the tokens that were computed, padding included."""
+def _score(scorer: Any, questions: Sequence[EncodedQuestion], rule: BatchRule) -> Scored:
+    """Score questions batch by batch, as a worker does."""
     from evalspec.scoring.batching import plan_questions
 
     values = np.zeros((len(questions), CHOICES))
-    padded, reading = 0, None
-    for batch in plan_questions(questions, scorer.abilities, BatchRule(token_budget=run.budget)):
+    computed, reading = 0, None
+    plan = plan_questions(questions, scorer.abilities, rule)
+    for batch in plan:
         if reading is None or reading.sharing != batch.sharing:
             reading = scorer.reading(batch.sharing)
         some = [questions[place] for place in batch.questions]
         values[list(batch.questions)] = scorer.logprobs(some, reading)
-        padded += len(some) * max(question.longest for question in some)
-    return values, padded
+        computed += batch.sharing.computed([batch.sharing.shape(question) for question in some])
+    return Scored(values, computed, len(plan))
 
 
 def _timed(work: Callable[[], Any], run: Run) -> tuple[float, Any]:

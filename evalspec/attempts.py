@@ -15,6 +15,8 @@ from pydantic import TypeAdapter
 from evalspec.artifacts.base import Artifact, Digest, canonical_json, sha256_hex
 from evalspec.artifacts.lock import Earlier, Lock
 from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, RecordIdentity, system_of
+from evalspec.errors import InputError
+from evalspec.foreign import read_file
 from evalspec.places import write_privately
 
 ATTEMPTS = "attempts.json"
@@ -56,8 +58,8 @@ class Attempts:
 
     def _known(self) -> list[Attempt]:
         try:
-            return _KNOWN.validate_json((self.cache / ATTEMPTS).read_bytes())
-        except (OSError, ValueError):
+            return _KNOWN.validate_json(read_file(self.cache / ATTEMPTS, name=ATTEMPTS))
+        except (InputError, ValueError):
             return []
 
 

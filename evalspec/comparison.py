@@ -109,7 +109,7 @@ def compare_runs(first: Path, second: Path) -> RunComparison:
         second_signer=_signer(new),
         study=tuple(_changes(old.study, new.study)),
         benchmarks=tuple(_benchmarks(old.protocol, new.protocol)),
-        models=tuple(_models(old.protocol, new.protocol)),
+        models=tuple(_models(old, new)),
         comparisons=_adjusted(tuple(_comparisons(old, new))),
         checks=tuple(_checks(old.verdict, new.verdict)),
         overall_first=old.verdict.overall,
@@ -168,11 +168,12 @@ def _benchmarks(first: Protocol, second: Protocol) -> Iterator[BenchmarkChange]:
             yield BenchmarkChange(benchmark=name, where=where, asked_first=asked[0], asked_second=asked[1])
 
 
-def _models(first: Protocol, second: Protocol) -> Iterator[ModelChange]:
-    old, new = ({model.id: model for model in protocol.models} for protocol in (first, second))
+def _models(first: _Run, second: _Run) -> Iterator[ModelChange]:
+    old, new = ({model.id: model for model in run.protocol.models} for run in (first, second))
     for name in dict.fromkeys((*old, *new)):
         if name in old and name in new:
-            yield ModelChange(model=name, where="both", differs=tuple(_model_differences(old[name], new[name])))
+            attention = ["attention"] if attended_otherwise(name, first.responses, second.responses) else []
+            yield ModelChange(model=name, where="both", differs=(*_model_differences(old[name], new[name]), *attention))
         else:
             yield ModelChange(model=name, where="only_first" if name in old else "only_second")
 
@@ -185,6 +186,15 @@ def _model_differences(first: ProtocolModel, second: ProtocolModel) -> Iterator[
         yield from (name for name in ("weights_sha256", "tokenizer_sha256") if getattr(one, name) != getattr(other, name))
     elif one != other:
         yield "server" if one.kind == other.kind == "served" else "responses"
+
+
+def attended_otherwise(model: str, first: Responses, second: Responses) -> bool:
+    """Return whether another attention computed what a model was scored with from its weights, in both runs; that may move last bits."""
+    one, other = (
+        {origin.versions["attention"] for origin in run.origins if origin.model == model and "attention" in origin.versions}
+        for run in (first, second)
+    )
+    return bool(one and other and one != other)
 
 
 def _differing(first: Artifact, second: Artifact, names: tuple[str, ...]) -> Iterator[str]:

@@ -9,7 +9,13 @@ from evalspec.artifacts.base import JsonValue
 from evalspec.comparison import BenchmarkChange, ModelComparison, RunComparison
 
 LONGEST = 60
-SPOKEN = {"source_sha256": "its source", "weights_sha256": "weights", "tokenizer_sha256": "tokenizer", "preambles": "worked examples"}
+SPOKEN = {
+    "source_sha256": "its source",
+    "weights_sha256": "weights",
+    "tokenizer_sha256": "tokenizer",
+    "preambles": "worked examples",
+    "attention": "the attention that computed",
+}
 
 
 def describe(comparison: RunComparison) -> str:

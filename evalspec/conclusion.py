@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from evalspec.console import Console, error_content
 from evalspec.errors import counted
-from evalspec.gating import UNDEFINED
+from evalspec.gating import UNDEFINED, planned_divisor
 from evalspec.pipeline import Outcome
+from evalspec.planning.describe import percent
 from evalspec.preregistration import Locked
 from evalspec.sealing import Seal
 
@@ -48,7 +49,7 @@ def conclude(outcome: Outcome, seal: Seal, console: Console) -> int:
 
 def describe(verdict: Verdict) -> str:
     """Return the outcome of every check, and the verdict last, in plain lines."""
-    rows = [line for result in verdict.checks for line in _described(result)]
+    rows = [line for result in verdict.checks for line in _described(result, planned_divisor(verdict))]
     return "\n".join([*rows, f"verdict: {verdict.overall}" if verdict.overall else "verdict: none, because the study sets no thresholds"])
 
 
@@ -91,7 +92,7 @@ def _plan(plan: LockedPlan) -> JsonValue:
     }
 
 
-def _described(result: CheckResult) -> Iterator[str]:
+def _described(result: CheckResult, planned: int) -> Iterator[str]:
     reason = result.observed.undefined if result.observed is not None and result.why == UNDEFINED else None
     yield f"{result.outcome:<13}{result.check.id} ({result.benchmark}): {result.why}{f': {reason}' if reason else ''}"
     if result.missing:
@@ -101,8 +102,14 @@ def _described(result: CheckResult) -> Iterator[str]:
     if result.outcome != "inconclusive":
         return
     yield f"{'':<13}{_needed(result.forecast)}"
+    if planned > 1 and _tells_alpha(result.forecast):
+        yield f"{'':<13}that alpha is planned: its error rate / {planned}, for {planned} checks, the smallest that Holm's method may ask for"
     if result.advice:
         yield f"{'':<13}{result.advice}"
+
+
+def _tells_alpha(told: GateForecast | None) -> bool:
+    return told is not None and (told.needed is not None or (told.smallest is not None and not (told.undefined or told.why_not)))
 
 
 def _needed(told: GateForecast | None) -> str:
@@ -114,7 +121,9 @@ def _needed(told: GateForecast | None) -> str:
         truth += f" and {told.discordance * 100:.3g} % discordant questions ({_known(declared=told.discordance_declared)})"
     beyond = f", more than the {told.source_size:,} of this source" if told.needed > told.source_size else ""
     of = "" if told.subject is None else " of this subject"
-    return f"with {truth}, {told.wanted * 100:.3g} % power at {_alpha(told)} needs {told.needed:,} questions{of}{beyond}"
+    enough = told.last is None and told.needed <= told.n
+    asked = f"; the {told.n:,} asked have {percent(told.power)}" if enough and told.power is not None else ""
+    return f"with {truth}, {told.wanted * 100:.3g} % power at {_alpha(told)} needs {told.needed:,} questions{of}{beyond}{asked}"
 
 
 def _not_needed(told: GateForecast | None) -> str:

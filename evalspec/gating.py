@@ -37,8 +37,8 @@ RULE_NONE = "The study sets no thresholds: nothing is passed or failed."
 
 NOT_COMPARED = "the analysis gives no such estimate; its declared family did not compare these models"
 UNDEFINED = "the estimate is undefined"
-MEANS = ("t", "stratified_t", "cr2_t", "cluster_means_t")
-"""Intervals of mean scores, on which forecasts for right and wrong answers have no bearing."""
+MEANS = ("t", "stratified_t", "cr2_t", "cluster_means_t", "gaffke", "gaffke_clustered", "gaffke_cluster_means")
+"""Intervals of mean scores and of clusters, on which forecasts for right and wrong answers have no bearing."""
 FRACTIONAL = "the plan took answers as right or wrong, and these scores are fractional or averages over repeats"
 NO_BOUND = "the value has no bound to hold against the limit, so nothing says how sure it is"
 PREDICTED = "the value is predicted and not measured, and a prediction decides nothing"
@@ -119,6 +119,11 @@ def gate(findings: Findings, thresholds: Thresholds | None, forecasts: Sequence[
 def limit_of(check: Check) -> Limit:
     """Return the one limit that a check sets, with its direction; raises ValueError when it sets none."""
     return Limit(check.limit, lower=check.lower, strict=check.above is not None or check.below is not None)
+
+
+def planned_divisor(verdict: Verdict) -> int:
+    """Return what the plan divided the error rate of each check by: the number of checks where one is enough, the most that Holm may ask for."""
+    return len({result.check.id for result in verdict.checks}) if verdict.rule.startswith(RULE_ANY) else 1
 
 
 def _rules(thresholds: Thresholds, results: list[CheckResult]) -> Iterator[str]:

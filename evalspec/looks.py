@@ -15,6 +15,8 @@ from evalspec.artifacts.base import Digest, canonical_json, sha256_hex
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.thresholds import Check
+from evalspec.errors import InputError
+from evalspec.foreign import read_file
 from evalspec.places import write_privately
 
 LOOKS = "looks.json"
@@ -43,8 +45,8 @@ def known_looks(cache: Path, protocol: Protocol) -> int | None:
 def _seen(path: Path) -> dict[str, list[str]]:
     """Return the looks by gate; none where they cannot be read."""
     try:
-        return _SEEN.validate_json(path.read_bytes())
-    except (OSError, ValueError):
+        return _SEEN.validate_json(read_file(path, name=LOOKS))
+    except (InputError, ValueError):
         return {}
 
 

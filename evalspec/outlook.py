@@ -17,7 +17,7 @@ from evalspec.planning.schedule import Outlook
 from evalspec.planning.speeds import Speeds
 from evalspec.protocols import CheckTest, Comparison
 from evalspec.scoring.calibration import Observed, observe
-from evalspec.scoring.checkpoint import plan_tokens
+from evalspec.scoring.checkpoint import named_alone, plan_tokens
 from evalspec.scoring.sharing import Sharing
 from evalspec.scoring.speeds import expected_pace, read_speeds
 from evalspec.settings import Settings
@@ -87,9 +87,10 @@ def _encoded(orders: Sequence[WorkOrder]) -> dict[str, dict[str, tuple[EncodedQu
     """Return the token ids of all questions, by model and benchmark; none where no tokenizer library is installed."""
     found: dict[str, dict[str, tuple[EncodedQuestion, ...]]] = {}
     for order in orders:
-        for work in order.works:
-            with suppress(MissingLibrary, InputError):
-                found.setdefault(order.model, {})[work.benchmark] = plan_tokens(order.checkpoint, work, model=order.model).questions
+        with named_alone(order.checkpoint, order.identity) as place:
+            for work in order.works:
+                with suppress(MissingLibrary, InputError):
+                    found.setdefault(order.model, {})[work.benchmark] = plan_tokens(place, work, model=order.model).questions
     return found
 
 

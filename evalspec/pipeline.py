@@ -43,6 +43,7 @@ from evalspec.preregistration import (
 from evalspec.protocols import Background, Progress, ProgressSink, ignore_progress
 from evalspec.scoring.calibration import SHARE, measure
 from evalspec.scoring.execute import ScoringTask, score
+from evalspec.scoring.special_tokens import special_token_warnings
 from evalspec.sealing import Seal
 from evalspec.settings import Settings
 from evalspec.signing.seal import seal
@@ -141,6 +142,7 @@ def prepare(study: Path, settings: Settings, *, earlier: RunDirectory | None = N
     )
     schedule = build_schedule(protocol, orders=orders, draws=draws.values(), outlook=outlook)
     warnings += servers.warnings(compiled.study, outlook.costs, settings)
+    warnings += special_token_warnings(orders, protocol, task.questions)
     manifests = tuple(dict.fromkeys(model.manifest for model in earlier_models))
     return Prepared(compiled, bank, protocol, schedule, task, warnings, sound.tables, manifests)
 

@@ -29,6 +29,8 @@ def write_once(path: Path, content: bytes) -> None:
 
 def read_secret(path: Path) -> bytes:
     """Return the secret in a file; raises SecretError when it cannot be one, FileNotFoundError when there is none."""
+    if path.is_fifo():
+        raise SecretError(f"the secret {path} cannot be read: it is a pipe", hint="it must be a file that you may read")
     try:
         with path.open("rb") as stream:
             content = stream.read(LARGEST_SECRET + 1)

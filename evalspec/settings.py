@@ -30,7 +30,7 @@ PASSPHRASE_VARIABLE = "EVALSPEC_KEY_PASSPHRASE"  # noqa: S105 - the name of a va
 class Settings:
     """Folders, key and budget of one run.
 
-    `devices` are those that score, `auto` standing for all that there are.
+    `devices` are those that score, `auto` standing for all that there are; a worker on one of them may finish nothing for `worker_silence` seconds.
     `hub_cache` is where the hub's own tools keep what they fetched; `user_folder` is where what belongs to the user and to no study is kept, None
     for a user without a home folder; `trust_out` is where the public part of a throw-away key is written.
     Of servers, so many `server_requests` are under way at once, each tried `server_tries` times for `server_timeout` seconds, with `server_http`
@@ -48,6 +48,7 @@ class Settings:
     threads: int | None = None
     executor: Literal["local", "ray"] = "local"
     ray_address: str | None = None
+    worker_silence: float = 600.0
     server_requests: int = 8
     server_timeout: float = 120.0
     server_tries: int = 7
@@ -80,6 +81,7 @@ class _File(BaseModel):
     token_budget: PositiveInt | None = None
     devices: Annotated[tuple[str, ...], BeforeValidator(_named_devices)] | None = None
     threads: PositiveInt | None = None
+    worker_silence: Annotated[float, Field(ge=1, le=604800)] | None = None
     server_requests: Annotated[int, Field(ge=1, le=256)] | None = None
     server_timeout: Annotated[float, Field(gt=0, le=3600)] | None = None
     server_tries: Annotated[int, Field(ge=1, le=100)] | None = None

@@ -81,10 +81,12 @@ def executor(settings: Settings, schedule: Schedule, *, share: float | None = No
             need.model: frozenset(device.id for device in roomy) for need in schedule.memory if (roomy := devices_with_room(need, schedule.devices))
         },
     )
+    threads, silence = settings.threads, settings.worker_silence
     if settings.executor == "ray" and schedule.jobs:
-        there: Executor = _ray().RayExecutor(schedule.devices, address=settings.ray_address, threads=settings.threads, estimates=estimates)
+        address = settings.ray_address
+        there: Executor = _ray().RayExecutor(schedule.devices, address=address, threads=threads, estimates=estimates, silence=silence)
         return there
-    return LocalExecutor(schedule.devices, threads=settings.threads, estimates=estimates)
+    return LocalExecutor(schedule.devices, threads=threads, estimates=estimates, silence=silence)
 
 
 def _ray() -> ModuleType:

@@ -52,6 +52,7 @@ class Offers:
     chat: bool = True
     logprobs: bool = True
     usage: bool = True
+    times: int = 1
     tokenize: bool = False
     by_id: bool = False
     exact: bool = False
@@ -230,6 +231,7 @@ class ModelServer:
         )
 
     def _usage(self, read: int, made: int) -> dict[str, Any]:
+        read *= self.offers.times
         return {"usage": {"prompt_tokens": read, "completion_tokens": made, "total_tokens": read + made}} if self.offers.usage else {}
 
 

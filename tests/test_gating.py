@@ -32,6 +32,7 @@ from evalspec.gating import (
     gate,
 )
 from evalspec.statistics.designs import MeanMethod
+from evalspec.statistics.gaffke import GaffkeMethod
 
 ACCURACY = {"analysis": "acc", "metric": "accuracy", "benchmark": "b", "method": "wilson", "n": 100, "confidence_level": 0.95}
 
@@ -231,6 +232,27 @@ def test_an_undecided_check_says_what_it_needs_and_what_another_look_costs() -> 
     assert verdict_of(estimate(0.7, 0.65, 0.75), limit=0.6).checks[0].advice is None
 
 
+def test_an_undecided_check_says_with_which_chance_the_questions_asked_would_pass_where_they_are_enough() -> None:
+    forecast = GateForecast(check="acc", benchmark="b", n=2691, source_size=9000, limit=0.7, truth=0.72, alpha=0.025, needed=2074, power=0.893)
+    told = describe(verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7))
+    assert "80 % power at alpha 0.025 needs 2,074 questions; the 2,691 asked have 89 %" in told
+    short = forecast.model_copy(update={"n": 900, "power": 0.4})
+    assert "questions; the" not in describe(verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(short,), limit=0.7))
+
+
+@pytest.mark.parametrize("changes", [{"truth": 0.72, "needed": 2074}, {"smallest": 0.73}])
+def test_where_any_check_is_enough_the_alpha_of_the_plan_is_told_apart_from_that_of_the_decision(changes: dict[str, float]) -> None:
+    forecast = GateForecast(check="b", benchmark="b", n=300, source_size=9000, limit=0.6, alpha=0.025 / 3).model_copy(update=changes)
+    checks = (bounded("a", 0.65, 0.64, 0.63), bounded("b", 0.5, 0.4, 0.3), bounded("c", 0.5, 0.4, 0.3))
+    told = describe(verdict_of(*checks, require="any", forecasts=(forecast,)))
+    assert "decided at its error rate / 2" in told
+    assert "alpha 0.008333" in told
+    assert "that alpha is planned: its error rate / 3, for 3 checks, the smallest that Holm's method may ask for" in told
+    assert "that alpha is planned" not in describe(
+        verdict_of(estimate(0.7, 0.65, 0.75, analysis="b"), require="any", forecasts=(forecast,), limit=0.7)
+    )
+
+
 def test_every_undecided_check_says_that_another_look_needs_alpha_spending_or_an_e_value() -> None:
     for advice in (ONE_LOOK, SINGLE_LOOK):
         assert "another look, which raises the chance of a false pass" in advice
@@ -266,7 +288,7 @@ def test_a_forecast_for_right_and_wrong_answers_says_nothing_about_fractional_sc
     assert told is not None
     assert (told.needed, told.power, told.smallest, told.undefined) == (None, None, None, FRACTIONAL)
     assert verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7).checks[0].forecast == forecast
-    assert get_args(MeanMethod) == MEANS
+    assert (*get_args(MeanMethod), *get_args(GaffkeMethod)) == MEANS
 
 
 def test_assumed_values_and_the_reason_of_an_undefined_estimate_are_told_on_the_console() -> None:

@@ -55,7 +55,7 @@ def protocol(models: tuple[str, ...], analyses: dict[str, dict[str, JsonValue]],
     )
 
 
-def responses(models: tuple[str, ...], scores: np.ndarray) -> Responses:
+def responses(models: tuple[str, ...], scores: np.ndarray, clusters: tuple[str, ...] = ()) -> Responses:
     gone = np.isnan(scores.astype(np.float64))[:, :, None]
     benchmark = BenchmarkResponses(
         benchmark="x",
@@ -68,17 +68,18 @@ def responses(models: tuple[str, ...], scores: np.ndarray) -> Responses:
         choices=np.full((*scores.shape, 1), -1, dtype=np.int16),
         logprobs=None,
         missing="complete_case",
+        clusters=clusters,
     )
     origins = tuple(Origin(model=model, benchmark="x", route="recorded", precision="as_shipped") for model in models)
     return Responses(benchmarks=(benchmark,), origins=origins, protocol_sha256="0" * 64)
 
 
-def false_passes(plan: Protocol, draws: np.ndarray) -> int:
+def false_passes(plan: Protocol, draws: np.ndarray, clusters: tuple[str, ...] = ()) -> int:
     """Count the runs whose verdict is a pass, from responses of shape (runs, models, questions)."""
     models = tuple(model.id for model in plan.models)
     passed = 0
     for scores in draws:
-        findings = analyse(responses(models, scores), plan, built_in(), responses_sha256="0" * 64)
+        findings = analyse(responses(models, scores, clusters), plan, built_in(), responses_sha256="0" * 64)
         passed += gate(findings, plan.thresholds).overall == "passed"
     return passed
 
@@ -89,6 +90,41 @@ def test_an_exact_floor_is_cleared_wrongly_at_most_as_often_as_declared(floor: f
     check = Check(id="floor", analysis="accuracy", metric="accuracy", model="m", at_least=floor)
     plan = protocol(("m",), {"accuracy": {"kind": "intervals", "method": "clopper_pearson", "level": 1 - 2 * ALPHA}}, Thresholds(checks=(check,)))
     assert false_passes(plan, draws) <= most(ALPHA)
+
+
+UNEQUAL = (30, *(10,) * 4, *(3,) * 10)
+EQUAL = (5,) * 20
+
+
+def in_clusters(sizes: tuple[int, ...], right: float, rng: np.random.Generator) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Draw answers of clusters that are known as a whole or not at all, and say which cluster each question is of."""
+    shares = np.repeat(rng.beta(right / 2, (1 - right) / 2, (RUNS, len(sizes))), sizes, axis=1)
+    return (rng.random(shares.shape) < shares)[:, None, :], tuple(f"c{place}" for place in np.repeat(np.arange(len(sizes)), sizes))
+
+
+@pytest.mark.parametrize("sizes", [EQUAL, UNEQUAL], ids=["equal", "unequal"])
+@pytest.mark.parametrize("floor", [0.7, 0.9])
+def test_a_floor_is_cleared_wrongly_by_answers_in_clusters_at_most_as_often_as_declared(floor: float, sizes: tuple[int, ...]) -> None:
+    draws, clusters = in_clusters(sizes, floor, np.random.default_rng(15))
+    assert false_passes(floored(floor), draws, clusters) <= most(ALPHA)
+
+
+def test_student_s_bound_is_cleared_wrongly_by_answers_in_clusters_more_often_than_declared() -> None:
+    draws, clusters = in_clusters(UNEQUAL, 0.9, np.random.default_rng(15))
+    assert false_passes(floored(0.9, method="wilson"), draws, clusters) > most(ALPHA)  # what Gaffke's bound is there for
+
+
+@pytest.mark.parametrize("sizes", [EQUAL, UNEQUAL], ids=["equal", "unequal"])
+def test_a_candidate_that_is_worse_in_clusters_passes_at_most_as_often_as_declared(sizes: tuple[int, ...]) -> None:
+    rng, margin = np.random.default_rng(16), 0.05
+    baseline, clusters = in_clusters(sizes, 0.9, rng)
+    candidate = baseline & (rng.random(baseline.shape) >= margin / 0.9)
+    assert false_passes(release(1, margin, method="exact"), np.concatenate([baseline, candidate], axis=1), clusters) <= most(ALPHA)
+
+
+def test_fractional_scores_near_1_clear_a_floor_wrongly_at_most_as_often_as_declared() -> None:
+    draws = np.random.default_rng(17).beta(0.9, 0.1, (RUNS, 1, QUESTIONS))
+    assert false_passes(floored(0.9), draws) <= most(ALPHA)
 
 
 def candidates(count: int, margin: float, *, discordance: float = 0.3) -> np.ndarray:
@@ -135,9 +171,9 @@ def hidden(draws: np.ndarray, *, share: float = 0.4) -> np.ndarray:
     return np.where(lost, np.nan, draws.astype(np.float64))
 
 
-def floored(floor: float) -> Protocol:
+def floored(floor: float, *, method: str = "clopper_pearson") -> Protocol:
     check = Check(id="floor", analysis="accuracy", metric="accuracy", model="m", at_least=floor)
-    return protocol(("m",), {"accuracy": {"kind": "intervals", "method": "clopper_pearson", "level": 1 - 2 * ALPHA}}, Thresholds(checks=(check,)))
+    return protocol(("m",), {"accuracy": {"kind": "intervals", "method": method, "level": 1 - 2 * ALPHA}}, Thresholds(checks=(check,)))
 
 
 def test_wrong_answers_that_get_lost_clear_no_floor() -> None:

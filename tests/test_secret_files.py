@@ -66,3 +66,9 @@ def test_processes_that_make_a_secret_at_once_get_the_same(tmp_path: Path) -> No
     command = [sys.executable, "-c", code, str(tmp_path / "one.secret")]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) for _ in range(4)]
     assert len({process.communicate()[0] for process in started}) == 1
+
+
+def test_a_pipe_in_the_place_of_a_secret_is_an_error_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "secret")
+    with pytest.raises(SecretError, match="cannot be read: it is a pipe"):
+        read_secret(tmp_path / "secret")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from evalspec.errors import UsageError
+from evalspec.scoring.silence import LEAST_SILENCE
 from evalspec.settings import Settings, find_file, read_settings, settings_for, user_folder
 
 DEFAULTS = Settings(cache=Path("cache"), hub_cache=Path("hub"))
@@ -40,6 +41,11 @@ def test_devices_are_a_list_with_commas(tmp_path: Path) -> None:
     assert read_settings(written(tmp_path, 'devices = "cpu,cpu"'), DEFAULTS).devices == ("cpu", "cpu")
 
 
+def test_how_long_a_worker_may_be_silent_is_ten_minutes_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    assert DEFAULTS.worker_silence == LEAST_SILENCE
+    assert read_settings(written(tmp_path, "worker_silence = 90"), DEFAULTS).worker_silence == 90
+
+
 def test_every_fault_in_the_file_has_its_line_plain_words_and_a_hint_that_is_about_it(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         read_settings(written(tmp_path, 'cache = 3\n\nthreds = 2\nexecutor = "slurm"\nthreads = "two"\n'), DEFAULTS)
@@ -69,6 +75,9 @@ def test_what_is_no_toml_has_its_place(tmp_path: Path, text: str, place: tuple[i
         ("devices = 'gpu'", "devices: .*'gpu' names no devices; allowed are"),
         ("devices = ['cpu']", "devices"),
         ("token_budget = 0", "token_budget"),
+        ("worker_silence = 0.5", "worker_silence: must be greater than or equal to 1, not 0.5"),
+        ("worker_silence = true", "worker_silence"),
+        ("worker_silence = inf", "worker_silence"),
         ('device = "cuda"', "device"),
         ("cache = [", "not valid TOML"),
         ("threads = 'two'", "threads"),

@@ -15,9 +15,9 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 from evalspec.analyses.mcnemar_results import BriefRow, McnemarOptions, McnemarResult, McnemarRow, Test
-from evalspec.analyses.pairs import PairRow, compare_pairs, simultaneous
+from evalspec.analyses.pairs import PairRow, about_random_flips, compare_pairs, simultaneous
 from evalspec.analyses.scores import declared_scores, measure
-from evalspec.analyses.sources import CLUSTERS, HOLM, MCNEMAR, PAIRED_MEANS, POOL_TEST, POOLS, TANGO, behind_pairs, used
+from evalspec.analyses.sources import CLUSTERS, FLIPS, HOLM, MCNEMAR, PAIRED_MEANS, POOL_TEST, POOLS, RANDOM_FLIPS, TANGO, behind_pairs, used
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context
@@ -32,7 +32,6 @@ BRIEF = frozenset(BriefRow.model_fields)
 
 MID_P = "Fagerland, Lydersen & Laake (2013), BMC Med. Res. Methodol. 13:91, doi:10.1186/1471-2288-13-91"
 ODDS = "Fay (2010), The R Journal 2(1), 53-58 (odds ratio and its exact interval)"
-RANDOM_FLIPS = "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (sign flips)"
 SIMULTANEOUS = "Westfall & Young (1993), Resampling-Based Multiple Testing (simultaneous intervals)"
 
 
@@ -59,6 +58,7 @@ def compute(responses: Responses, options: McnemarOptions, context: Context) -> 
         critical_by=critical.by if critical else None,
         family_size=len(found),
         most_listed=MOST_LISTED,
+        caution=about_random_flips(found, alpha=options.alpha) if options.correction == "holm" else None,
         rows=tuple(_full(row, *decided[place]) for place, row in enumerate(found) if place in listed),
         others=tuple(_brief(row, options.test, *decided[place]) for place, row in enumerate(found) if place not in listed),
         order=order,
@@ -207,7 +207,7 @@ def _listed(rows: Sequence[PairRow], test: Test) -> frozenset[int]:
     return frozenset(chosen)
 
 
-SOURCES = (MCNEMAR, MID_P, HOLM, TANGO, ODDS, PAIRED_MEANS, CLUSTERS, POOLS, POOL_TEST, RANDOM_FLIPS, SIMULTANEOUS)
+SOURCES = (MCNEMAR, MID_P, HOLM, TANGO, ODDS, PAIRED_MEANS, CLUSTERS, POOLS, POOL_TEST, FLIPS, RANDOM_FLIPS, SIMULTANEOUS)
 
 
 def sources_used(result: McnemarResult) -> tuple[str, ...]:

@@ -92,7 +92,8 @@ class McnemarResult(Artifact):
 
     `scores` says what scores are of where it is not right answers.
 
-    `critical` is how many standard errors the simultaneous intervals reach out, with its Monte Carlo standard error where it was drawn.
+    `critical` is how many standard errors the simultaneous intervals reach out, with its Monte Carlo standard error where it was drawn. `caution` is
+    what to keep in mind of the family as a whole.
     """
 
     test: Test
@@ -106,6 +107,7 @@ class McnemarResult(Artifact):
     critical_by: Literal["max_t", "bonferroni"] | None = None
     family_size: int
     most_listed: int
+    caution: str | None = None
     rows: Rows[McnemarRow]
     others: Rows[BriefRow]
     order: dict[Identifier, tuple[Identifier, ...]]

@@ -14,7 +14,7 @@ from evalspec.analyses.designs import design_of, weighted
 from evalspec.analyses.noninferiority_results import NoninferiorityOptions, NoninferiorityResult, NoninferiorityRow
 from evalspec.analyses.pairs import WEIGHTED
 from evalspec.analyses.scores import declared_scores, measure
-from evalspec.analyses.sources import CLUSTERS, PAIRED_MEANS, POOLS, TANGO, behind_pairs, used
+from evalspec.analyses.sources import CLUSTERS, GAFFKE, GAFFKE_BOUND, MCNEMAR, PAIRED_MEANS, POOLS, TANGO, behind_pairs, used
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context, PlannedLooks
@@ -186,22 +186,26 @@ def _numbers(found: SettledDifference) -> dict[str, float | int | str | None]:
 
 SCORE = "Nam (1997), Biometrics 53(4), 1422-1430, doi:10.2307/2533508"
 EQUIVALENCE = "Liu, Hsueh, Hsieh & Chen (2002), Stat. Med. 21(2), 231-245, doi:10.1002/sim.1012 (equivalence, score against Wald)"
+TWO_SIDES = "Schuirmann (1987), J. Pharmacokinet. Biopharm. 15(6), 657-680, doi:10.1007/BF01068419 (two one-sided tests)"
 EXACT = "Fay & Lumbard (2021), Stat. Med. 40(5), 1147-1159, doi:10.1002/sim.8829"
 PLANNED_LOOKS = "Lan & DeMets (1983), Biometrika 70(3), 659-663, doi:10.1093/biomet/70.3.659 (looks)"
 BETTING = "Waudby-Smith & Ramdas (2024), J. R. Stat. Soc. B 86(1), 1-27, arXiv:2010.09686 (tests by betting)"
 E_VALUES = "Grünwald, de Heide & Koolen (2024), J. R. Stat. Soc. B 86(5), 1091-1128, arXiv:1906.07801 (e-values)"
-SOURCES = (TANGO, SCORE, EQUIVALENCE, EXACT, PAIRED_MEANS, CLUSTERS, POOLS, PLANNED_LOOKS, BETTING, E_VALUES)
+OF_MEANS = (GAFFKE, GAFFKE_BOUND, PAIRED_MEANS, CLUSTERS, POOLS)
+SOURCES = (TANGO, SCORE, TWO_SIDES, EQUIVALENCE, EXACT, MCNEMAR, *OF_MEANS, PLANNED_LOOKS, BETTING, E_VALUES)
 
 
 def sources_used(result: NoninferiorityResult) -> tuple[str, ...]:
     """Return the works behind the bounds of a result."""
-    intervals = {row.interval for row in result.rows}
+    intervals = {row.interval for row in result.rows if row.interval}
     counted = "tango" in intervals
     further = {
         SCORE: counted,
         EQUIVALENCE: counted and result.hypothesis == "equivalence",
+        TWO_SIDES: bool(intervals) and result.hypothesis == "equivalence",
         EXACT: "fay_lumbard" in intervals,
-        PLANNED_LOOKS: result.looks is not None,
+        MCNEMAR: "fay_lumbard" in intervals,
+        PLANNED_LOOKS: bool(intervals) and result.looks is not None,
         BETTING: "e_value" in intervals,
         E_VALUES: "e_value" in intervals,
     }
@@ -224,6 +228,7 @@ ANALYSIS = Analysis(
     comparisons=comparisons,
     check_test=check_test,
     stricter=stricter,
+    gate_defaults={"method": "exact"},
     sources=SOURCES,
     sources_used=sources_used,
 )

@@ -46,7 +46,9 @@ class NoninferiorityOptions(Artifact):
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(default=0.025, description="One-sided chance of a false pass, over all looks together.")
     method: Method = Field(
         default="score",
-        description="`score`: Tango's score test. `exact`: Fay and Lumbard's. `e_value`: a test that holds however often one looks.",
+        description="`score`: Tango's score test. `exact`: Fay and Lumbard's. `e_value`: a test that holds however often one looks. "
+        "Of fractional scores and of clusters, `score` is Student's t test and `exact` Gaffke's. "
+        "Left open, it is `exact` where a check holds a bound of this analysis against a limit.",
     )
     looks: Looks | None = Field(default=None, description="Planned looks with alpha spending; without it there is one look.")
     discordance: Proportion | None = Field(

@@ -27,10 +27,14 @@ if TYPE_CHECKING:
 DRAWS = 20_000
 NO_COMMON = "the two models have no scored question in common"
 WEIGHTED = "the sample is weighted (equal allocation), and paired tests need a sample in which every question counts the same"
+TOO_MANY_FOR_FLIPS = (
+    "By {:,} random flips no p-value is below {:.2g}, and Holm's method takes the smallest of {:,} comparisons times their number: none that is "
+    "tested so can be separated before {:,} others are"
+)
 ONE_QUESTION = "the two models have a single scored question in common, which shows no spread"
 
 Pair = tuple[str, str]
-RowTest = Literal["mcnemar", "t", "stratified_t", "cr2_t", "cluster_means_t", "cluster_sign_flip", "pool_exact"]
+RowTest = Literal["mcnemar", "t", "stratified_t", "cluster_means_t", "cluster_sign_flip", "pool_exact"]
 IntervalMethod = Literal["tango", "tango_effective_n", "t", "stratified_t", "cr2_t", "cluster_means_t"]
 
 
@@ -190,7 +194,16 @@ def _by_means(row: PairRow, first: NDArray[np.float64], second: NDArray[np.float
     return row.model_copy(update=_numbers(found))
 
 
+def about_random_flips(family: Sequence[PairRow], *, alpha: float) -> str | None:
+    """Return that Holm's method asks for a smaller p-value than random flips can give, where it does so of a family with such rows."""
+    before = len(family) - math.floor(alpha * (DRAWS + 1) + 1e-9)
+    drawn = any(row.p_error is not None for row in family)
+    return TOO_MANY_FOR_FLIPS.format(DRAWS, 1.0 / (DRAWS + 1), len(family), before) if drawn and before > 0 else None
+
+
 def _numbers(found: DesignDifference) -> dict[str, float | str | None]:
+    from evalspec.statistics.p_values import SMALLEST_P
+
     methods = {"pool_exact": "tango_effective_n", "cluster_sign_flip": "cr2_t"}
     return {
         "clusters": found.clusters,
@@ -202,7 +215,7 @@ def _numbers(found: DesignDifference) -> dict[str, float | str | None]:
         "correlation": found.correlation,
         "p_value": found.p_value,
         "p_error": found.p_error,
-        "log10_p": math.log10(found.p_value),
+        "log10_p": math.log10(found.p_value) if found.p_value > SMALLEST_P else None,
         "test": found.test,
         "caution": found.caution,
     }
@@ -238,10 +251,10 @@ class Critical:
 
 
 def simultaneous(benchmarks: Sequence[BenchmarkResponses], pairs: Mapping[str, Sequence[Pair]], context: Context, *, level: float) -> Critical | None:
-    """Return how far intervals must reach to hold all together at `level`; None when no pair can be compared.
+    """Return how far intervals must reach to hold all together at `level`; None where fewer than two pairs can be compared.
 
     The largest of the correlated statistics is drawn (max-T) where every model compared has a score on every question; Bonferroni's bound, which
-    needs nothing of the kind, stands in where scores are missing.
+    needs nothing of the kind, stands in where scores are missing, and where clusters are too few or too unequal to measure the correlations.
     """
     import numpy as np
 
@@ -249,17 +262,26 @@ def simultaneous(benchmarks: Sequence[BenchmarkResponses], pairs: Mapping[str, S
     from evalspec.statistics.multiplicity import bonferroni_critical_value
 
     compared = [benchmark for benchmark in benchmarks if pairs[benchmark.benchmark] and not weighted(benchmark)]
-    if not compared:
+    size = sum(len(pairs[benchmark.benchmark]) for benchmark in compared)
+    if size < 2:
         return None
     families = []
     for benchmark in compared:
         names = sorted({model for pair in pairs[benchmark.benchmark] for model in pair})
         scores = benchmark.settled()[[benchmark.models.index(name) for name in names]]
-        if not np.isnan(scores).any() and scores.shape[1] > 1:
+        if not np.isnan(scores).any() and scores.shape[1] > 1 and _correlated(benchmark):
             places = [(names.index(first), names.index(second)) for first, second in pairs[benchmark.benchmark]]
             families.append(pair_statistics(scores, places, clusters=benchmark.clusters or None))
     if len(families) < len(compared) or not any(np.any(family.errors > 0.0) for family in families):
-        size = sum(len(pairs[benchmark.benchmark]) for benchmark in compared)
         return Critical(bonferroni_critical_value(size, alpha=1.0 - level), None, "bonferroni")
     found = family_critical_value(families, alpha=1.0 - level, draws=DRAWS, rng=context.rng)
     return Critical(found.critical_value, found.standard_error, "max_t")
+
+
+def _correlated(benchmark: BenchmarkResponses) -> bool:
+    """Return whether questions, or enough clusters of them, measure how statistics are correlated."""
+    import numpy as np
+
+    from evalspec.statistics.clusters import enough_clusters
+
+    return not benchmark.clusters or enough_clusters(np.unique(np.array(benchmark.clusters), return_counts=True)[1])

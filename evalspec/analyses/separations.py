@@ -5,6 +5,7 @@ Models with the same answers throughout count as one in the comparisons, so that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,18 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.analyses.designs import design_of, weighted
-from evalspec.analyses.pairs import WEIGHTED, PairRow, Part, compare_pairs
+from evalspec.analyses.pairs import WEIGHTED, PairRow, Part, about_random_flips, compare_pairs
 from evalspec.artifacts.responses import BenchmarkResponses
 from evalspec.protocols import Context
-from evalspec.statistics.max_t import pair_statistics, stepped_down
+from evalspec.statistics.clusters import clusters_worth, enough_clusters
+from evalspec.statistics.max_t import pair_statistics, step_down
 from evalspec.statistics.multiplicity import holm
-from evalspec.statistics.paired_designs import ENOUGH_CLUSTERS
 
 ONE_MODEL = "a ranking needs at least two models"
 NO_COMMON = "fewer than two questions have a score from every model"
-FEW_CLUSTERS = (
-    "{} clusters: fewer than 30, so that equally good models may be called separated more often than stated; the method holm flips the signs of "
-    "whole clusters instead"
+TOO_FEW_CLUSTERS = (
+    "{} clusters cannot separate any two models at this error rate: between equal models all of them favour the same one with a probability of {:.2g}"
+)
+TOO_FEW_DRAWS = "{:,} draws are too few for this error rate: nothing can be separated with fewer than {:,}"
+LITTLE_WORTH = (
+    "{} clusters, worth about {:.0f} of one size: fewer than 30, so that equally good models may be called separated more often than stated where "
+    "one of them varies from cluster to cluster much more than the other"
 )
 
 
@@ -49,6 +54,11 @@ class Contest:
     def pairs(self) -> list[tuple[int, int]]:
         """Every two kinds, the one with the better score first."""
         return list(combinations(range(len(self.kinds)), 2))
+
+    @property
+    def clusters(self) -> list[str]:
+        """The cluster of each question of the contest; nothing where questions are independent."""
+        return [label for label, kept in zip(self.benchmark.clusters, self.complete, strict=True) if kept] if self.benchmark.clusters else []
 
     @property
     def means(self) -> NDArray[np.float64]:
@@ -91,6 +101,7 @@ def contest_of(benchmark: BenchmarkResponses) -> Contest:
 def separated_by_holm(contests: Sequence[Contest], context: Context, *, alpha: float) -> Iterator[Separation]:
     """Adjust the paired tests of all pairs of all contests together; a pair without a test counts as p = 1."""
     rows = [_compared(contest, context) for contest in contests]
+    flips = about_random_flips([row for group in rows for row in group], alpha=alpha)
     raw = [1.0 if row.p_value is None else row.p_value for group in rows for row in group]
     adjusted = iter(holm(raw).tolist())
     for contest, group in zip(contests, rows, strict=True):
@@ -100,7 +111,9 @@ def separated_by_holm(contests: Sequence[Contest], context: Context, *, alpha: f
                 first_is_better = (row.difference > 0) != contest.benchmark.lower_is_better
                 better[(first, second) if first_is_better else (second, first)] = True
         tests = tuple(sorted({row.test for row in group if row.test is not None}))
-        yield Separation(better, undecided=sum(row.p_value is None for row in group), tests=tests)
+        drawn = flips if any(row.p_error is not None for row in group) else None
+        caution = ". ".join(filter(None, (_about_clusters(contest, alpha), drawn))) or None
+        yield Separation(better, undecided=sum(row.p_value is None for row in group), tests=tests, caution=caution)
 
 
 def _compared(contest: Contest, context: Context) -> tuple[PairRow, ...]:
@@ -111,21 +124,30 @@ def _compared(contest: Contest, context: Context) -> tuple[PairRow, ...]:
 
 
 def separated_by_max_t(contests: Sequence[Contest], context: Context, *, alpha: float, draws: int) -> Iterator[Separation]:
-    """Test both directions of every pair, step by step; each contest takes its part of alpha."""
+    """Test both directions of every pair by flipping signs, step by step; each contest takes its part of alpha."""
     for contest in contests:
         better = np.zeros((len(contest.kinds), len(contest.kinds)), dtype=np.bool_)
         if not contest.pairs:
             yield Separation(better)
             continue
         directions = [*contest.pairs, *((second, first) for first, second in contest.pairs)]
-        statistics = pair_statistics(contest.scores[contest.representatives][:, contest.complete], directions, clusters=_clusters(contest))
-        found = stepped_down(statistics, alpha=alpha / len(contests), draws=draws, rng=context.rng)
+        statistics = pair_statistics(contest.scores[contest.representatives][:, contest.complete], directions, clusters=contest.clusters or None)
+        found = step_down(statistics, alpha=alpha / len(contests), draws=draws, rng=context.rng)
         for direction, rejected in zip(directions, found.rejected.tolist(), strict=True):
             better[direction] = rejected
-        caution = FEW_CLUSTERS.format(statistics.units) if contest.benchmark.clusters and statistics.units < ENOUGH_CLUSTERS else None
-        yield Separation(better, int(np.sum(statistics.errors == 0.0)) // 2, found.critical_value, found.standard_error, caution=caution)
+        caution = _about_draws(draws, alpha / len(contests)) or _about_clusters(contest, alpha / len(contests))
+        yield Separation(better, critical=found.critical_value, critical_error=found.standard_error, caution=caution)
 
 
-def _clusters(contest: Contest) -> list[str] | None:
-    labels = contest.benchmark.clusters
-    return [label for label, kept in zip(labels, contest.complete, strict=True) if kept] if labels else None
+def _about_draws(draws: int, alpha: float) -> str | None:
+    least = math.ceil(1.0 / alpha - 1e-9) - 1
+    return TOO_FEW_DRAWS.format(draws, least) if draws < least else None
+
+
+def _about_clusters(contest: Contest, alpha: float) -> str | None:
+    sizes = np.unique(np.array(contest.clusters, dtype=np.str_), return_counts=True)[1]
+    if sizes.size < 2 or enough_clusters(sizes):
+        return None
+    # All agree: for either of two models.
+    agreeing = 2.0 ** (1 - sizes.size)
+    return TOO_FEW_CLUSTERS.format(sizes.size, agreeing) if agreeing > alpha else LITTLE_WORTH.format(sizes.size, clusters_worth(sizes))

@@ -7,6 +7,8 @@ from types import MappingProxyType
 
 __all__ = [
     "CLUSTERS",
+    "GAFFKE",
+    "GAFFKE_BOUND",
     "HOLM",
     "INTERVALS",
     "MCNEMAR",
@@ -23,6 +25,9 @@ __all__ = [
 CLUSTERS = "Bell & McCaffrey (2002), Surv. Methodol. 28(2), 169-181 (clusters)"
 CLOPPER_PEARSON = "Clopper & Pearson (1934), Biometrika 26(4), 404-413, doi:10.1093/biomet/26.4.404"
 EFFECTIVE = "Korn & Graubard (1998), Surv. Methodol. 24(2), 193-201 (effective number of questions)"
+FLIPS = "Canay, Romano & Shaikh (2017), Econometrica 85(3), 1013-1030, doi:10.3982/ECTA13081 (signs of clusters flipped)"
+GAFFKE = "Gaffke (2005), Math. Methods Statist. 14(4), 451-467 (means of bounded scores)"
+GAFFKE_BOUND = "Learned-Miller & Thomas (2019), arXiv:1905.06208 (Gaffke's bound as a confidence limit)"
 HOLM = "Holm (1979), Scand. J. Stat. 6(2), 65-70"
 JEFFREYS = "Brown, Cai & DasGupta (2001), Stat. Sci. 16(2), 101-133, doi:10.1214/ss/1009213286"
 MCNEMAR = "McNemar (1947), Psychometrika 12(2), 153-157, doi:10.1007/BF02295996"
@@ -34,7 +39,9 @@ WILSON = "Wilson (1927), J. Am. Stat. Assoc. 22(158), 209-212, doi:10.1080/01621
 
 POOL_TEST = "Berger & Boos (1994), J. Am. Stat. Assoc. 89(427), 1012-1016, doi:10.1080/01621459.1994.10476836 (exact test on a part of a pool)"
 
-INTERVALS = (WILSON, CLOPPER_PEARSON, JEFFREYS, EFFECTIVE, POOLS, CLUSTERS, MEANS)
+RANDOM_FLIPS = "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (sign flips)"
+
+INTERVALS = (WILSON, CLOPPER_PEARSON, JEFFREYS, GAFFKE, GAFFKE_BOUND, EFFECTIVE, POOLS, CLUSTERS, MEANS)
 """The works behind intervals of one model."""
 
 BEHIND_INTERVALS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -50,6 +57,9 @@ BEHIND_INTERVALS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "stratified_t": (MEANS, POOLS),
         "cr2_t": (MEANS, CLUSTERS),
         "cluster_means_t": (MEANS,),
+        "gaffke": (GAFFKE, GAFFKE_BOUND),
+        "gaffke_clustered": (GAFFKE, GAFFKE_BOUND, CLUSTERS),  # the standard error beside the bounds is CR2's
+        "gaffke_cluster_means": (GAFFKE, GAFFKE_BOUND),
         "chosen": (),
     }
 )
@@ -64,7 +74,9 @@ BEHIND_PAIRS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "stratified_t": (PAIRED_MEANS, POOLS),
         "cr2_t": (PAIRED_MEANS, CLUSTERS),
         "cluster_means_t": (PAIRED_MEANS,),
-        "cluster_sign_flip": (PAIRED_MEANS,),
+        "cluster_sign_flip": (PAIRED_MEANS, FLIPS),
+        "gaffke": (GAFFKE, GAFFKE_BOUND),
+        "gaffke_clustered": (GAFFKE, GAFFKE_BOUND),
     }
 )
 

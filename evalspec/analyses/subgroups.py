@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evalspec.analyses.designs import design_of, subject_design, subject_labels
 from evalspec.analyses.pairs import NO_COMMON, Part, compare_pairs
 from evalspec.analyses.scores import declared_scores, measure
-from evalspec.analyses.sources import HOLM, INTERVALS, MCNEMAR, PAIRED_MEANS, POOL_TEST, TANGO, behind_intervals, behind_pairs, used
+from evalspec.analyses.sources import FLIPS, HOLM, INTERVALS, MCNEMAR, PAIRED_MEANS, POOL_TEST, TANGO, behind_intervals, behind_pairs, used
 from evalspec.analyses.subgroups_results import Heterogeneity, SubgroupRow, SubgroupsOptions, SubgroupsResult
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
@@ -211,7 +211,7 @@ def check_test(options: SubgroupsOptions, check: Check, _models: Sequence[str], 
 FISHER = "Fisher (1935), J. R. Stat. Soc. 98(1), 39-82, doi:10.2307/2342435"
 WELCH = "Welch (1947), Biometrika 34(1-2), 28-35, doi:10.1093/biomet/34.1-2.28"
 RESHUFFLED = "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (reshuffled labels)"
-SOURCES = (FISHER, WELCH, MCNEMAR, HOLM, TANGO, PAIRED_MEANS, *INTERVALS, POOL_TEST, RESHUFFLED)
+SOURCES = (FISHER, WELCH, MCNEMAR, HOLM, TANGO, PAIRED_MEANS, *INTERVALS, POOL_TEST, FLIPS, RESHUFFLED)
 
 
 def sources_used(result: SubgroupsResult) -> tuple[str, ...]:

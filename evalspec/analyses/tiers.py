@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from evalspec.analyses.scores import as_recorded, declared_scores
-from evalspec.analyses.sources import CLUSTERS, HOLM, MCNEMAR, PAIRED_MEANS, POOL_TEST, POOLS, behind_pairs, used
+from evalspec.analyses.sources import CLUSTERS, FLIPS, HOLM, MCNEMAR, PAIRED_MEANS, POOL_TEST, POOLS, RANDOM_FLIPS, behind_pairs, used
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.scores import Score
@@ -30,6 +30,7 @@ MOST_DRAWN = 40
 MOST_MAX_T = 100
 MOST_LETTERED = 100
 TOO_MANY = f"max_t draws the statistics of all pairs, which is done for up to {MOST_MAX_T} models; holm has no such limit"
+ONE_CLUSTER = "needs at least 2 clusters; got 1, and one cluster has no spread between clusters"
 
 
 class TiersOptions(Artifact):
@@ -39,7 +40,7 @@ class TiersOptions(Artifact):
     method: Method = Field(
         default="holm",
         description="`holm`: the paired test of every pair, adjusted by Holm's method; `max_t`: every direction of every pair, judged by the largest "
-        "of their correlated statistics, step by step.",
+        "of their correlated statistics under flipped signs, step by step.",
     )
     alpha: Annotated[float, Field(gt=0, le=0.5)] = Field(default=0.05, description="The error rate of all comparisons of all benchmarks together.")
     draws: Annotated[int, Field(ge=1000, le=200_000)] = Field(default=20_000, description="Draws of the largest statistic, for `max_t`.")
@@ -182,6 +183,8 @@ def _contest(benchmark: BenchmarkResponses, options: TiersOptions) -> Contest:
     contest = contest_of(benchmark)
     if options.method == "max_t" and len(benchmark.models) > MOST_MAX_T:
         raise ValueError(TOO_MANY)
+    if options.method == "max_t" and len(set(contest.clusters)) == 1:
+        raise ValueError(ONE_CLUSTER)
     return contest
 
 
@@ -244,16 +247,16 @@ def _letter(number: int) -> str:
 
 RANKS = "Mogstad, Romano, Shaikh & Wilhelm (2024), Rev. Econ. Stud. 91, 476-518, doi:10.1093/restud/rdad006 (rank intervals, possible best)"
 MAX_T = "Romano & Wolf (2005), Econometrica 73, 1237-1282, doi:10.1111/j.1468-0262.2005.00615.x (step-down max-T)"
-STUDENT = "Dunnett & Sobel (1954), Biometrika 41, 153-169, doi:10.1093/biomet/41.1-2.153 (multivariate t)"
 LETTERS = "Piepho (2004), J. Comput. Graph. Stat. 13, 456-466, doi:10.1198/1061860043515 (letters)"
-SOURCES = (RANKS, HOLM, MAX_T, STUDENT, LETTERS, MCNEMAR, PAIRED_MEANS, CLUSTERS, POOLS, POOL_TEST)
+SOURCES = (RANKS, HOLM, MAX_T, FLIPS, RANDOM_FLIPS, LETTERS, MCNEMAR, PAIRED_MEANS, CLUSTERS, POOLS, POOL_TEST)
 
 
 def sources_used(result: TiersResult) -> tuple[str, ...]:
     """Return the works behind a result, nothing where no ranks could be given."""
     if not any(row.rank for row in result.rows):
         return ()
-    works = {RANKS, *((HOLM,) if result.method == "holm" else (MAX_T, STUDENT)), *((LETTERS,) if any(row.letters for row in result.rows) else ())}
+    judged = (HOLM,) if result.method == "holm" else (MAX_T, FLIPS, RANDOM_FLIPS)
+    works = {RANKS, *judged, *((LETTERS,) if any(row.letters for row in result.rows) else ())}
     return used(SOURCES, works | behind_pairs(test for entry in result.benchmarks for test in entry.tests))
 
 

@@ -21,6 +21,9 @@ from evalspec.artifacts.protocol import BatchRule
 from evalspec.artifacts.served import Reply, ServerAbilities
 
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
+ROUNDING = 1e-3
+"""How far above 1 probabilities may add up that were computed in 32 bits over a vocabulary."""
+
 Length = Annotated[int, Field(ge=1, le=1 << 53)]
 Seconds = Annotated[float, Field(ge=0)]
 LogProbability = Annotated[float, Field(le=1.0)]
@@ -52,6 +55,8 @@ class SessionRecord(Artifact):
     plan_sha256: Digest = Field(description="SHA-256 of the batches: which questions, in which order, and what their rows share.")
     prefix_tokens: Count = Field(default=0, description="The longest beginning, in tokens, that prompts have in common and that was read once.")
     branches: bool = Field(default=False, description="Whether the answers of a question were branches of one row.")
+    attention: str = Field(description="Which attention computed, by transformers' name, but for rows that were laid end to end.")
+    packing: str | None = Field(default=None, description="What kept rows apart that were laid end to end, where some were.")
     letters: tuple[tuple[str, Count], ...] = ()
     first_ids: tuple[Count, ...]
     head: str
@@ -123,6 +128,7 @@ class BatchRecord(Artifact):
     distributions: tuple[TopTokens, ...] = Field(default=(), description="The answer distribution of each question, where it was asked for.")
     padded_tokens: Count
     real_tokens: Count
+    packed: bool = Field(default=False, description="Whether its rows were laid end to end, so that nothing was padded.")
     seconds: Seconds
     peak_bytes: Count | None = Field(default=None, description="The most memory in use since the model was loaded, where the system tells.")
     parts: Length = Field(default=1, description="In how many parts it was computed, more than one where memory ran out.")
@@ -204,6 +210,8 @@ def read_lines(content: bytes, job: str, secret: bytes) -> JobRecord:
     for number, line in enumerate(content[:size].split(b"\n")[:-1], start=1):
         record, tip = _unsealed(line, tip, (secret, name), number)
         if isinstance(record, SessionRecord):
+            if sessions and _plan(record) != _plan(sessions[0]):
+                raise ValueError(f"line {number} opens the journal for other batches")
             sessions.append(record)
         elif not sessions or record.index in batches or record.index >= sessions[0].batches or not _fits(record, sessions[0], answered):
             raise ValueError(f"line {number} holds a batch that the plan does not have or that was there before")
@@ -247,16 +255,28 @@ def _fits(batch: BatchRecord, session: SessionRecord, answered: set[int]) -> boo
     positions = set(batch.questions)
     answers = batch.generated or batch.logprobs
     distinct = len(positions) == len(batch.questions) == len(answers) and positions.isdisjoint(answered)
-    return distinct and _is_whole(batch) and all(position < session.questions for position in positions)
+    alike = not batch.packed or (session.packing is not None and batch.padded_tokens == batch.real_tokens)
+    return distinct and alike and _is_whole(batch) and all(position < session.questions for position in positions)
+
+
+def _plan(session: SessionRecord) -> tuple[int, int, str]:
+    """Return what all sessions of a job have in common."""
+    return session.questions, session.batches, session.plan_sha256
 
 
 def _is_whole(batch: BatchRecord) -> bool:
     """Return whether a batch has either generated answers alone, or as many numbers of each sort for each question."""
     numbers = (batch.logprobs, batch.token_counts, batch.byte_counts, batch.lowest or batch.logprobs)
     if batch.generated:
-        return not any(numbers) and not batch.distributions
+        return not any(numbers) and not batch.distributions and not batch.packed
     shapes = {tuple(map(len, some)) for some in numbers}
-    return len(shapes) == 1 and 0 not in shapes.pop()
+    distributed = len(batch.distributions) in {0, len(batch.questions)} and all(map(_is_distribution, batch.distributions))
+    return distributed and len(shapes) == 1 and 0 not in shapes.pop()
+
+
+def _is_distribution(top: TopTokens) -> bool:
+    """Return whether these are as many probabilities as tokens, each token once, which together have no more than all by more than rounding."""
+    return len(set(top.tokens)) == len(top.tokens) == len(top.probabilities) and sum(top.probabilities) <= 1 + ROUNDING
 
 
 def _compact(value: Mapping[str, object] | Sequence[object]) -> str:

@@ -214,6 +214,10 @@ class BatchRule(Artifact):
     shard_questions: int = Field(default=4096, description="Questions per shard, cut from the question list in order.")
     branches: bool = Field(default=True, description="Whether the answers of a question share its prompt, where the model can read branches.")
     shortest_prefix: int = Field(default=64, description="Tokens from which on a beginning that prompts of a shard have in common is read once.")
+    packing: bool = Field(
+        default=True,
+        description="Whether rows are laid end to end where the model and its device can keep them apart; then batches are filled by best fit.",
+    )
 
 
 class Protocol(Artifact):

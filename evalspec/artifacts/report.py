@@ -20,6 +20,8 @@ class Figure:
 class LedgerEntry(Artifact):
     """One scoring job as it ran; `in_parts` counts its batches that were computed in parts because memory ran out.
 
+    `packed` counts those whose rows were laid end to end, and `packing` is what kept them apart.
+
     `server` is what it took of a server, where one was asked; that of a benchmark's last job counts the questions asked again too.
     """
 
@@ -32,6 +34,8 @@ class LedgerEntry(Artifact):
     seconds: float
     reused: int
     in_parts: int = 0
+    packed: int = 0
+    packing: str | None = None
     server: ServerUse | None = None
 
 

@@ -15,6 +15,7 @@ Endpoint = Annotated[str, Field(pattern=r"^https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f
 KeyVariable = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*_API_KEY$", max_length=100)]
 Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
 Amount = Annotated[float, Field(ge=0)]
+Charge = Annotated[float, Field(ge=0, le=1e9)]
 Tokens = Annotated[int, Field(ge=0, le=10**9)]
 ServerName = Annotated[str, Field(max_length=200)]
 
@@ -43,9 +44,9 @@ class ServedModel(Artifact):
 class Price(Artifact):
     """What a server charges for tokens, as the study's author knows it."""
 
-    input: Amount
-    output: Amount
-    per: Annotated[float, Field(gt=0)] = 1e6
+    input: Charge
+    output: Charge
+    per: Annotated[float, Field(ge=1, le=1e12)] = 1e6
     currency: Currency
 
     def cost(self, input_tokens: float, output_tokens: float) -> float:

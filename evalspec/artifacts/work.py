@@ -194,17 +194,18 @@ class EncodedQuestion:
 
 
 class WorkerEvent(Artifact):
-    """One line of a worker's output; `questions` counts what was done since the event before.
+    """One line of a worker's output; `questions` counts what was done since the event before, `tokens` what was read and written for it.
 
-    `ready` follows `loading`; `done` ends an assignment, as `failed` does. `parts` comes with a warning that memory ran out: into how many parts
-    batches are cut from now on. `record` and `anew` come from a worker that cannot write the journal itself: a line for it, and that what it
-    holds of the job is to be set aside.
+    `waiting` says that another run has the job, `begun` that the wait is over; `ready` follows `loading`; `done` ends an assignment, as `failed`
+    does. `parts` comes with a warning that memory ran out: into how many parts batches are cut from now on. `record` and `anew` come from a worker
+    that cannot write the journal itself: a line for it, and that what it holds of the job is to be set aside.
     """
 
-    kind: Literal["loading", "ready", "batch", "warning", "failed", "done", "record", "anew"]
+    kind: Literal["waiting", "begun", "loading", "ready", "batch", "warning", "failed", "done", "record", "anew"]
     model: Identifier
     benchmark: Identifier | None = None
     questions: int = 0
+    tokens: Count = 0
     message: str = ""
     hint: str | None = None
     parts: Length = 1

@@ -117,7 +117,8 @@ DESCRIPTIONS = {
     "Analysis.benchmarks": "The benchmarks that it speaks of; by default all.",
     "Analysis.exploratory": "`true` marks an analysis that was not planned; the report says so.",
     "IntervalsAnalysis.method": "The interval where scores are right or wrong: Wilson's, the exact one of Clopper and Pearson, or Jeffreys'. "
-    "Left open, it is `clopper_pearson` where a check holds a bound of this analysis against a limit.",
+    "Left open, it is `clopper_pearson` where a check holds a bound of this analysis against a limit. `clopper_pearson` goes on as Gaffke's bounds "
+    "where questions come in clusters, and where independent questions have other scores.",
     "IntervalsAnalysis.level": "The confidence level of each interval.",
     "McnemarAnalysis.test": "The exact test, or its mid-p version.",
     "McnemarAnalysis.correction": "How p-values are adjusted for the number of comparisons.",

@@ -25,6 +25,10 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "s
 TOKENIZER_FILES = (
     *TOKENIZERS, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt", "chat_template.jinja", "chat_template.json",
 )  # fmt: skip
+ADAPTER = "adapter_config.json"
+REDIRECTIONS = {"config.json": "transformers_weights", "tokenizer_config.json": "fast_tokenizer_files"}
+"""Entries that send transformers to other files than those that a checkpoint has by their names."""
+
 SAVE_WEIGHTS = "load the model once in a place that you trust and save it again: model.save_pretrained(folder)"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 DTYPES = {
@@ -77,7 +81,8 @@ def identify(checkpoint: CheckpointFolder, *, digest: FileDigester = file_sha256
     weights = weight_files(checkpoint)
     config = read_object(checkpoint.path / "config.json", name=f"{checkpoint.origin}/config.json")
     text_settings(config, name=f"{checkpoint.origin}/config.json")
-    _refuse_code(checkpoint, names)
+    _refuse_adapter(checkpoint)
+    _refuse_settings(checkpoint, names)
     tensors = read_weights(checkpoint, weights)
     files = tuple(_file_digest(checkpoint, name, digest) for name in sorted(names))
     return CheckpointIdentity(
@@ -190,14 +195,29 @@ def _check_places(checkpoint: CheckpointFolder, names: Iterable[str]) -> None:
             raise InputError(problem, hint="put the file itself there")
 
 
-def _refuse_code(checkpoint: CheckpointFolder, names: Iterable[str]) -> None:
-    for name in sorted({"config.json", "tokenizer_config.json"}.intersection(names)):
+def _refuse_adapter(checkpoint: CheckpointFolder) -> None:
+    """Refuse a folder whose answers would depend on whether the library peft is installed, which adds the adapter to the weights unasked."""
+    if os.path.lexists(checkpoint.path / ADAPTER):
+        raise InputError(
+            f"'{checkpoint.origin}': {ADAPTER} belongs to an adapter, which has no digest here",
+            hint="merge it into the weights and save them again (merge_and_unload), or take it out to score the model without it",
+        )
+
+
+def _refuse_settings(checkpoint: CheckpointFolder, names: Iterable[str]) -> None:
+    """Refuse settings that ask for code of the model, or for files that no digest covers."""
+    for name in sorted(set(REDIRECTIONS).intersection(names)):
         content = read_object(checkpoint.path / name, name=f"{checkpoint.origin}/{name}")
         nested = [value for value in content.values() if isinstance(value, dict)]
         if any("auto_map" in part for part in (content, *nested)):
             raise InputError(
                 f"'{checkpoint.origin}': {name} asks to run code that comes with the model ('auto_map')",
                 hint="code of models is never run; where transformers itself knows the architecture, use a copy of the folder without this entry",
+            )
+        if REDIRECTIONS[name] in content:
+            raise InputError(
+                f"'{checkpoint.origin}': {name} names other files to read ('{REDIRECTIONS[name]}')",
+                hint=f"give them their usual names ({ONE_FILE}, tokenizer.json), in a copy of the folder without this entry",
             )
 
 

@@ -23,9 +23,9 @@ def file_sha256(path: Path) -> str:
 
 
 class RememberedDigests:
-    """A `FileDigester` that reads a file again only when its path, size, time of change or inode differs from what is remembered.
+    """A `FileDigester` that reads a file again only when its path, size, inode or a time of its last change differs from what is remembered.
 
-    Who changes a file and sets its old time of change again deceives it; scoring therefore reads every weight file against its digest.
+    The second of these times (`st_ctime`) cannot be set; who turns the clock back deceives it. Scoring reads every weight file against its digest.
     """
 
     def __init__(self, known: Mapping[str, str] | None = None) -> None:
@@ -35,7 +35,7 @@ class RememberedDigests:
         """Return the SHA-256 of a file."""
         real = path.resolve()
         state = real.stat()
-        key = f"{real}|{state.st_size}|{state.st_mtime_ns}|{state.st_ino}"
+        key = f"{real}|{state.st_size}|{state.st_mtime_ns}|{state.st_ctime_ns}|{state.st_ino}"
         if key not in self.known:
             self.known[key] = file_sha256(real)
         return self.known[key]

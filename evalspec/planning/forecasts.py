@@ -6,6 +6,7 @@ observed difference says nothing that its p-value does not say.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -21,6 +22,8 @@ from evalspec.artifacts.thresholds import Check
 from evalspec.planning.describe import percent
 from evalspec.protocols import CheckTest
 from evalspec.statistics.floors import Floor, floor_questions, floor_truth_needed
+from evalspec.statistics.gaffke import fewest_draws
+from evalspec.statistics.guarantees import Guarantee, guarantee
 from evalspec.statistics.planned_tests import PlannedTest, TestName
 from evalspec.statistics.proportions import ProportionMethod
 
@@ -28,10 +31,36 @@ POWER = 0.8
 USUAL_DISCORDANCE = 0.2
 """Assumed, and marked as assumed, where the study declares no share of questions that exactly one of two models answers correctly."""
 
-APPROXIMATE = {"wilson": "a bound of Wilson's interval", "jeffreys": "a bound of Jeffreys' interval"}
-"""Bounds of a share whose coverage lies below their level for some true shares."""
+EVERY_SIZE = "clopper_pearson keeps it at every size"
+APPROXIMATE = {
+    "wilson": ("a bound of Wilson's interval", EVERY_SIZE),
+    "jeffreys": ("a bound of Jeffreys' interval", EVERY_SIZE),
+    "score": ("Tango's score bound", "noninferiority by method exact kept it wherever it was computed"),
+}
+"""Bounds that are cleared too often for some truths at the limit, and what to take instead."""
 
 EXACT: ProportionMethod = "clopper_pearson"
+
+BOUNDS = {
+    "clopper_pearson_stratified": "a Clopper-Pearson bound on an effective number of questions",
+    "stratified_t": "Student's interval of a mean",
+    "t": "Student's t test",
+    "cr2_t": "Student's t test",
+    "gaffke": "Gaffke's bound",
+    "gaffke_clustered": "Gaffke's bound",
+}
+KEPT: Mapping[Guarantee, str] = {
+    "conjectured": "it keeps its error rate by a conjecture that calculation supports, without known counterexample",
+    "effective": "it keeps its error rate approximately there",
+    "approximate": "it keeps its error rate approximately",
+}
+INSTEAD = "; noninferiority by method exact takes Gaffke's bound there"
+FURTHER = {
+    "gaffke_clustered": " for clusters that are independent draws, whose sizes say nothing about their scores",
+    "t": INSTEAD,
+    "cr2_t": INSTEAD,
+}
+UNEQUAL = "; where they differ in size and every question counts the same, calculation alone supports it"
 
 POINT_VALUE = "a value alone has no error control, so no power is stated"
 NO_FORECAST = "the power of this analysis is not known before scoring"
@@ -78,34 +107,66 @@ def gate_warnings(forecasts: tuple[GateForecast, ...]) -> Iterator[str]:
         if entry.last is not None and entry.last.n > entry.source_size:
             yield f"{place} plans its last look at {entry.last.n:,} questions, more than the {entry.source_size:,} of this source"
         if entry.test in APPROXIMATE and entry.undefined is None:
-            yield f"{place} rests on {APPROXIMATE[entry.test]}, which keeps its error rate approximately only; clopper_pearson keeps it at every size"
+            bound, better = APPROXIMATE[entry.test]
+            yield f"{place} rests on {bound}, which keeps its error rate approximately only; {better}"
 
 
 def approximate_bounds(protocol: Protocol, tests: Mapping[str, CheckTest | None]) -> Iterator[str]:
-    """Yield a warning for every exact bound that stands on an effective number of questions, where it is exact no longer."""
+    """Yield a warning for every check whose bound, as questions came about, is not the one that is named for independent right and wrong answers."""
     requests = {request.id: request for request in protocol.analyses}
     for check in protocol.thresholds.checks if protocol.thresholds else ():
         tested = tests.get(check.id)
-        if tested is None or tested.test != EXACT or check.bound == "value":
+        if tested is None or tested.test not in (EXACT, "fay_lumbard", "score") or check.bound == "value":
             continue
         for name in (check.benchmark,) if check.benchmark else requests[check.analysis].benchmarks:
-            reason = _why_effective(check, protocol.benchmark(name))
-            if reason:
-                yield (
-                    f"check '{check.id}' on '{name}' rests on a Clopper-Pearson bound on an effective number of questions, since {reason}; "
-                    "it keeps its error rate approximately there"
-                )
+            benchmark = protocol.benchmark(name)
+            rests_on = _rests_on(check, tested.test, benchmark)
+            if rests_on:
+                yield f"check '{check.id}' on '{name}' rests on {rests_on}"
+            short = _too_few_clusters(check, tested, benchmark)
+            if short:
+                yield f"check '{check.id}' on '{name}' {short}"
 
 
-def _why_effective(check: Check, benchmark: ProtocolBenchmark) -> str | None:
-    weights = [question.weight for question in benchmark.questions]
-    if benchmark.clusters is not None:
-        return "questions come in clusters"
-    if check.subject is not None or benchmark.sample.method == "chosen":
+def _rests_on(check: Check, test: str, benchmark: ProtocolBenchmark) -> str | None:
+    found = _named_bound(check, test, benchmark)
+    if found is None:
         return None
-    if weights and max(weights) > min(weights):
-        return "they weigh differently"
-    return "subjects are strata" if benchmark.strata and benchmark.sample.method != "simple" else None
+    method, reason = found
+    further = UNEQUAL if method == "gaffke_clustered" and len(set(Counter(benchmark.cluster_labels()).values())) > 1 else ""
+    return f"{BOUNDS[method]}, since {reason}; {KEPT[guarantee(method)]}{FURTHER.get(method, '')}{further}"
+
+
+def _named_bound(check: Check, test: str, benchmark: ProtocolBenchmark) -> tuple[str, str] | None:
+    """Return what results will call the bound, and why it is not the one for independent right and wrong answers; None where it is."""
+    if benchmark.sample.method == "chosen":
+        return None
+    if benchmark.clusters is not None:
+        return "cr2_t" if test == "score" else "gaffke_clustered", "questions come in clusters"
+    weights = [question.weight for question in benchmark.questions]
+    strata = bool(benchmark.strata) and benchmark.sample.method != "simple" and check.subject is None
+    uneven = check.subject is None and bool(weights) and max(weights) > min(weights)
+    if test == EXACT and (strata or uneven):
+        reason = "they weigh differently" if uneven else "subjects are strata"
+        if benchmark.score is not None:
+            return "stratified_t", f"scores are not right or wrong and {reason}"
+        return "clopper_pearson_stratified", reason
+    return None if benchmark.score is None else ("t" if test == "score" else "gaffke", "scores are not right or wrong")
+
+
+def _too_few_clusters(check: Check, tested: CheckTest, benchmark: ProtocolBenchmark) -> str | None:
+    """Return that even clusters without any doubt would be too few for Gaffke's bound to clear the limit."""
+    if benchmark.clusters is None or benchmark.sample.method == "chosen" or tested.test == "score":
+        return None
+    floor = tested.test == EXACT
+    share = (check.limit if check.lower else 1.0 - check.limit) if floor else 1.0 - abs(check.limit)
+    if not 0.0 < share < 1.0 or not (floor or tested.no_difference):
+        return None
+    labelled = zip(benchmark.questions, benchmark.cluster_labels(), strict=True)
+    count = len({label for question, label in labelled if check.subject in (None, question.subject)})
+    fewest = fewest_draws(share, alpha=tested.alpha)
+    best = f"{'right' if check.lower else 'wrong'} answers alone" if floor else "models that do not differ on any question"
+    return f"is not cleared by {best} with {count} clusters: that takes at least {fewest}, of one size" if count < fewest else None
 
 
 def _size(entry: GateForecast) -> str:

@@ -19,6 +19,7 @@ DECLARED = "over declared groups"
 
 NOT_ASKED = "the study asks for no analysis of it (kind harmony)"
 NO_SUBJECTS = "the questions name no subjects"
+ONE_SUBJECT = "all questions are of one subject"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Beside:
         found = _by_group(placed)
         seen = {benchmark for benchmark, _ in found}
         without = [entry for entry in responses.benchmarks if entry.benchmark not in seen]
-        return cls(found, {entry.benchmark: NOT_ASKED if len(set(entry.subjects) - {None, ""}) > 1 else NO_SUBJECTS for entry in without})
+        named = {entry.benchmark: len(set(entry.subjects) - {None, ""}) for entry in without}
+        return cls(found, {benchmark: (NO_SUBJECTS, ONE_SUBJECT, NOT_ASKED)[min(number, 2)] for benchmark, number in named.items()})
 
     def on(self, benchmark: str, model: str) -> ByGroup | None:
         """Return what stands beside the accuracy of one model."""

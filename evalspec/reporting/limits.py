@@ -62,7 +62,7 @@ def _general(dossier: Dossier) -> Iterator[str]:
     seen = "not assessed" if told == {False} else "as the author states it" if told == {True} else "not assessed, or as the author states it"
     yield f"Prompt forms tried: {forms}; repeats: {shown}; contamination: {seen}."
     yield (
-        "Intervals say how far other questions of the same kind would move a number. "
+        f"Intervals say how far {_reach(dossier)} would move a number. "
         "They say nothing about other tasks, other wordings or the use that the models are meant for."
     )
     if any(entry.flags for entry in dossier.responses.benchmarks):
@@ -88,6 +88,16 @@ def _general(dossier: Dossier) -> Iterator[str]:
         yield "The study file had changes that were not committed when the run started."
     if dossier.ledger.git_commit is None:
         yield "The study file was not under version control, as far as the run could tell."
+
+
+def _reach(dossier: Dossier) -> str:
+    """Name the questions, beside those asked, that intervals speak of."""
+    targets = {benchmark.target for benchmark in dossier.study.benchmarks}
+    if targets == {"super_population"}:
+        return "other questions of the same kind"
+    if targets == {"this_pool"}:
+        return "another part of the source"
+    return "other questions of the same kind, or another part of the source where it alone is the target,"
 
 
 def _departures(dossier: Dossier) -> tuple[str, ...]:
@@ -125,7 +135,8 @@ def _of_model(summary: ModelSummary, dossier: Dossier) -> Iterator[str]:
     if summary.missing:
         benchmark = dossier.protocol.benchmark(summary.benchmark)
         rule = WORST if benchmark.score is not None and benchmark.missing == "wrong" else MISSING_WORDS[benchmark.missing]
-        yield f"Some scores are missing ({', '.join(reason.replace('_', ' ') for reason in summary.missing)}) and {rule}."
+        some = "Some" if summary.answered else "All"
+        yield f"{some} scores are missing ({', '.join(reason.replace('_', ' ') for reason in summary.missing)}) and {rule}."
     if summary.self_check_flips and summary.route == "server":
         yield "Some answers changed when questions were asked again, so the server alone can move this score."
     elif summary.self_check_flips:

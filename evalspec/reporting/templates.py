@@ -23,6 +23,7 @@ from evalspec.reporting.by_group import Beside
 from evalspec.reporting.characters import finalize
 from evalspec.reporting.documents import Documents, length_of, place_all, pointer_key
 from evalspec.reporting.numbers import DEFAULT_DECIMALS, Style, decimals_from_interval, decimals_of, format_number
+from evalspec.statistics.guarantees import guarantee
 
 __all__ = ["CompiledTemplates", "asset", "make_environment", "section_template", "templates_folder"]
 
@@ -59,6 +60,7 @@ def make_environment(documents: Documents, beside: Beside | None = None) -> Envi
     environment.globals["beside"] = beside or Beside({}, {})
     environment.globals["asset"] = asset
     environment.globals["decimals_of"] = decimals_of
+    environment.filters["how_kept"] = guarantee
     environment.filters["key"] = pointer_key
     environment.filters["placed"] = place_all
     environment.filters["words"] = lambda name: str(name).replace("_", " ")

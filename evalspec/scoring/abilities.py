@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from evalspec.scoring.sharing import Abilities
+from evalspec.artifacts.work import Answer, EncodedQuestion
+from evalspec.scoring.packing import END_TO_END, WITHOUT_WINDOW, attending, boundaries, branch_mask, told_of
+from evalspec.scoring.sharing import Abilities, Packing, Sharing, lay_out
 
 COMMON = (1, 2, 3, 4, 5, 6)
 BRANCH, OTHER = (7, 8, 9), (10, 11, 12)
@@ -27,6 +31,12 @@ TOLERANCE = {torch.float32: 1e-3}
 COARSE = 0.1
 """How far logits may be off, in standard deviations, where only rounding differs."""
 
+WIDEST_TRIED = 4096
+"""Ids of the widest window for which a row that is longer than it is tried end to end with others."""
+
+STRETCHED = ("dynamic", "longrope")
+"""Kinds of rotary positions that move in all rows when one of them is longer than the model was first trained for."""
+
 
 def position_style(model: Any) -> Positions:  # Any: a transformers model
     """Find out how the model can be asked for few positions."""
@@ -38,8 +48,21 @@ def position_style(model: Any) -> Positions:  # Any: a transformers model
     return "marked" if logits.ndim == 2 else "shared"
 
 
-def learn_abilities(model: Any) -> Abilities:  # Any: a transformers model
-    """Try out whether the model keeps branches apart and goes on from its cache."""
+def logits_at(model: Any, style: Positions, kept: Tensor, given: dict[str, Any]) -> Tensor:  # Any: a transformers model and its arguments
+    """Return float32 logits (marks, vocabulary) where `kept` (R, T) marks the rows that the model is given, along them."""
+    logits: Tensor
+    if style == "marked":
+        logits = model(**given, logits_to_keep=kept).logits
+    elif style == "shared":
+        columns = torch.nonzero(kept.any(dim=0)).flatten()
+        logits = model(**given, logits_to_keep=columns).logits[kept[:, columns]]
+    else:
+        logits = model(**given).logits[kept]
+    return logits.float()
+
+
+def learn_abilities(model: Any, packing: Packing | None) -> Abilities:  # Any: a transformers model
+    """Try out whether the model keeps branches apart and goes on from its cache; and, where `packing` is given, rows apart end to end by it."""
     parameters = inspect.signature(model.forward).parameters
     if "position_ids" not in parameters or "attention_mask" not in parameters:
         return Abilities()
@@ -47,8 +70,10 @@ def learn_abilities(model: Any) -> Abilities:  # Any: a transformers model
         branches = _keeps_branches_apart(model)
         cache = cache_name(model) is not None and _goes_on_from_its_cache(model)
         gaps = cache and _goes_on_behind_gaps(model)
-    window = getattr(model.config.get_text_config(decoder=True), "sliding_window", None)
-    return Abilities(branches, cache, window if isinstance(window, int) else None, gaps)
+        apart = packing if packing is not None and _keeps_rows_apart(model) else None
+        if apart is not None and apart.branches:
+            apart = replace(apart, branches=branches and _keeps_trees_apart(model))
+    return Abilities(branches, cache, _window(model), gaps, apart, _longest_end_to_end(model) if apart else None)
 
 
 def cache_name(model: Any) -> Literal["cache", "past_key_values"] | None:  # Any: a transformers model
@@ -76,10 +101,7 @@ def cache_for(model: Any, layers: Sequence[tuple[Tensor, Tensor]], rows: int) ->
 
 def tree_mask(branches: Tensor, prefix: int, dtype: torch.dtype) -> Tensor:
     """Return the additive attention mask (R, 1, T, prefix + T) of rows with these branches (R, T): an id sees what is common and its own branch."""
-    same = (branches[:, :, None] == branches[:, None, :]) | (branches[:, None, :] == 0)
-    seen = same & torch.ones(same.shape[1:], dtype=torch.bool, device=branches.device).tril()
-    mask = torch.zeros(seen.shape, dtype=dtype, device=branches.device).masked_fill(~seen, torch.finfo(dtype).min)
-    return torch.nn.functional.pad(mask, (prefix, 0))[:, None]
+    return torch.nn.functional.pad(branch_mask(branches, dtype), (prefix, 0))[:, None]
 
 
 def _row(model: Any, ids: Sequence[int]) -> Tensor:  # Any: a transformers model
@@ -132,6 +154,108 @@ def _goes_on_behind_gaps(model: Any) -> bool:  # Any: a transformers model
         return False
     alone = [model(input_ids=_row(model, (*row, BRANCH[0])), use_cache=False).logits[0, -1].float() for row in rows]
     return all(_close(one, other, model.dtype) for one, other in zip(going_on, alone, strict=True))
+
+
+def _keeps_rows_apart(model: Any) -> bool:  # Any: a transformers model
+    """Rows end to end must be read as if each stood alone, its window included, and changing one must move no bit of the others."""
+    layers = set(getattr(model.config.get_text_config(decoder=True), "layer_types", None) or ())
+    if not layers <= {"full_attention", "sliding_attention"}:
+        return False
+    try:
+        rows, others = _rows_to_try(model, 1), _rows_to_try(model, 2)
+        together, style = _end_to_end(model, rows), position_style(model)
+        alone = [_few_of(model, style, [row]) for row in rows]
+        return (
+            all(_close(one, other, model.dtype) for one, other in zip(together, alone, strict=True))
+            and _sees_no_further_than_its_window(model, rows[1], together[1], alone[1])
+            and all(_moves_itself_alone(model, (rows, others), place, together) for place in range(len(rows)))
+        )
+    except Exception:  # noqa: BLE001 - whatever goes wrong, for want of memory too, such a model's rows are padded
+        return False
+
+
+def _keeps_trees_apart(model: Any) -> bool:  # Any: a transformers model
+    """Rows with branches, end to end, must be read as if each text stood alone; changing one text must move no bit of the others."""
+    texts = (BRANCH, OTHER, OTHER[::-1], BRANCH[::-1])
+    try:
+        together = _trees_of(model, texts)
+        alone = torch.cat([model(input_ids=_row(model, COMMON + text), use_cache=False).logits[0, -1:].float() for text in texts])
+        changed = (_trees_of(model, (*texts[:place], (text[1], text[0], text[2]), *texts[place + 1 :])) for place, text in enumerate(texts))
+        moved = [[not torch.equal(one, other) for one, other in zip(after, together, strict=True)] for after in changed]
+        return _close(together, alone, model.dtype) and moved == [[row == place for row in range(len(texts))] for place in range(len(texts))]
+    except Exception:  # noqa: BLE001 - as for rows without branches
+        return False
+
+
+def _trees_of(model: Any, texts: Sequence[tuple[int, ...]]) -> Tensor:  # Any: a transformers model
+    """Return the logits (texts, V) of the last id of each text, which are branches of rows that stand end to end, two in each."""
+    pairs = [(COMMON + one, COMMON + other) for one, other in zip(texts[::2], texts[1::2], strict=True)]
+    trees = [EncodedQuestion(rows, tuple(Answer(number, len(row) - 1, (1,)) for number, row in enumerate(rows))) for rows in pairs]
+    layout = lay_out(trees, Sharing(branches=True, packing=True))
+    given = {"input_ids": torch.from_numpy(layout.ids).to(model.device), "use_cache": False, **told_of(layout, model)}
+    style = position_style(model)
+    with attending(model, END_TO_END):
+        return logits_at(model, style, torch.from_numpy(layout.kept).to(model.device), given)
+
+
+def _moves_itself_alone(model: Any, rows: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]], place: int, before: Sequence[Tensor]) -> bool:
+    changed = [other if number == place else row for number, (row, other) in enumerate(zip(*rows, strict=True))]
+    after = _end_to_end(model, changed)
+    return all(torch.equal(one, other) == (number != place) for number, (one, other) in enumerate(zip(before, after, strict=True)))
+
+
+def _sees_no_further_than_its_window(model: Any, row: Sequence[int], packed: Tensor, alone: Tensor) -> bool:
+    """What rounding leaves between the row alone and among others must be little beside what it is to see beyond the window."""
+    window = _window(model)
+    if window is None or len(row) <= window:
+        return True
+    with attending(model, WITHOUT_WINDOW):
+        further = _few_of(model, position_style(model), [row])
+    return bool((packed - alone).abs().max() < (further - alone).abs().max() / 2)
+
+
+def _rows_to_try(model: Any, seed: int) -> list[tuple[int, ...]]:  # Any: a transformers model
+    """Return three rows, the middle one half as long again as the window where there is one that is tried and positions allow it."""
+    config, window = model.config.get_text_config(decoder=True), _window(model)
+    positions = getattr(config, "max_position_embeddings", None) or len(COMMON + BRANCH)
+    long = min(positions, window + window // 2 + 2) if window is not None and window <= WIDEST_TRIED else 0
+    random, numbers = np.random.default_rng(seed), min(1000, model.get_input_embeddings().weight.shape[0])
+    return [tuple(random.integers(1, numbers, length).tolist()) for length in (len(COMMON), max(long, len(COMMON + BRANCH)), len(COMMON) + 1)]
+
+
+def _end_to_end(model: Any, rows: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
+    """Return the logits (3, V) of each of the rows, which stand end to end."""
+    lengths = [len(row) for row in rows]
+    told = {"position_ids": _row(model, [place for length in lengths for place in range(length)]), **boundaries(lengths, model.device)}
+    style = position_style(model)
+    with attending(model, END_TO_END):
+        logits = _few_of(model, style, rows, told)
+    return tuple(logits[3 * number : 3 * number + 3] for number in range(len(rows)))
+
+
+def _few_of(model: Any, style: Positions, rows: Sequence[Sequence[int]], told: dict[str, Any] | None = None) -> Tensor:
+    """Return the logits (3 R, V) of the first, a middle and the last id of each of R rows in one."""
+    ids = _row(model, [number for row in rows for number in row])
+    kept = torch.zeros(ids.shape, dtype=torch.bool, device=model.device)
+    start = 0
+    for row in rows:
+        kept[0, [start, start + len(row) // 2, start + len(row) - 1]] = True
+        start += len(row)
+    return logits_at(model, style, kept, {"input_ids": ids, "use_cache": False, **(told or {})})
+
+
+def _window(model: Any) -> int | None:  # Any: a transformers model
+    window = getattr(model.config.get_text_config(decoder=True), "sliding_window", None)
+    return window if isinstance(window, int) else None
+
+
+def _longest_end_to_end(model: Any) -> int | None:  # Any: a transformers model
+    """Return how long rows may be: no longer than a window that was not tried, nor than where positions stretch for all rows together."""
+    config, window = model.config.get_text_config(decoder=True), _window(model)
+    told = getattr(config, "rope_parameters", None) or {}
+    kinds = [told, *(kind for kind in told.values() if isinstance(kind, dict))]
+    limits = [kind.get("original_max_position_embeddings") or config.max_position_embeddings for kind in kinds if kind.get("rope_type") in STRETCHED]
+    return min([*limits, *([window] if window is not None and window > WIDEST_TRIED else [])], default=None)
 
 
 def _close(one: Tensor, other: Tensor, dtype: torch.dtype) -> bool:

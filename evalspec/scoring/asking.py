@@ -15,13 +15,12 @@ from evalspec.artifacts.served_work import ServedOrder
 from evalspec.artifacts.work import AskedQuestion, BenchmarkWork
 from evalspec.scoring.access import Access, Purse
 from evalspec.scoring.forms import Body, forms_of, keys_of, letter_request, option_request
-from evalspec.scoring.replies import Limits, echoed_answer, limits_of, listed_tokens, name_in, usage_of
+from evalspec.scoring.replies import Limits, Usage, echoed_answer, limits_of, listed_tokens, most_tokens, name_in, refuse_wild, usage_of
 from evalspec.scoring.server import Asked, Server, ServerError
 
-OVERHEAD_TOKENS = 64
-"""Tokens that a server may put around a prompt, such as a chat template; of the prompt itself, a byte is one token at most."""
-
 MOST_GENERATED = 1
+
+HINT_WILD = "what was answered is kept, and counts as the server counts it; where it charges that, delete the keys price and max_cost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,17 @@ class Inquiry:
 
     def _most(self, question: AskedQuestion, ending: str) -> float:
         """Return the most that a request can cost."""
-        sent = len(question.prompt.encode()) + len(ending.encode()) + OVERHEAD_TOKENS
-        return 0.0 if self.access.price is None else self.access.price.cost(sent, MOST_GENERATED)
+        return 0.0 if self.access.price is None else self.access.price.cost(most_tokens(question.prompt, ending), MOST_GENERATED)
+
+    def refuse_wild(self, question: AskedQuestion, reply: Reply | None) -> None:
+        """Raise ServerError where a price is stated and what the server counted for a question cannot be what it was asked."""
+        if self.access.price is None or reply is None:
+            return
+        sent = [most_tokens(question.prompt, ending) for ending in self._endings(question)]
+        try:
+            refuse_wild(Usage(reply.input_tokens or 0, reply.output_tokens or 0), Usage(sum(sent), MOST_GENERATED * len(sent)))
+        except ValueError as error:
+            raise ServerError(f"asked this question, {error}", hint=HINT_WILD) from error
 
     def _limits(self, question: AskedQuestion, asked: Sequence[Asked]) -> tuple[tuple[Limits, ...], tuple[int, ...]]:
         """Return what each answer's log-probability is at most and at least, and its number of tokens."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.artifacts.base import canonical_json, sha256_hex
-from evalspec.artifacts.journal import BatchRecord, JobRecord, TopTokens
+from evalspec.artifacts.journal import BatchRecord, JobRecord, SessionRecord, TopTokens
 from evalspec.artifacts.protocol import Protocol, ProtocolBenchmark
 from evalspec.artifacts.questions import LETTERS, Question
 from evalspec.artifacts.responses import AnswerTokens, BenchmarkResponses, Origin, Reason, Responses
@@ -115,8 +115,13 @@ def _origin(order: WorkOrder | ServedOrder, work: BenchmarkWork, records: Sequen
         letters=tuple(sorted({letter for session in sessions for letter in session.letters})),
         first_ids=sessions[0].first_ids,
         journal_sha256=content,
-        versions=_versions([{**session.versions, "dtype": session.dtype, "head": session.head} for session in sessions]),
+        versions=_versions([_computed_by(session) for session in sessions]),
     )
+
+
+def _computed_by(session: SessionRecord) -> dict[str, str]:
+    """Return the versions of a session, and what else may move last bits: the dtype, the head and what attended."""
+    return {**session.versions, "dtype": session.dtype, "head": session.head, "attention": session.packing or session.attention}
 
 
 def assemble(protocol: Protocol, questions: Mapping[str, Sequence[Question]], rows: Mapping[tuple[str, str], ModelRows]) -> Responses:

@@ -1,9 +1,10 @@
-"""Which questions share a forward pass?  The partition of the length-sorted list that costs least under a token budget."""
+"""Which questions share a forward pass?  The partition of the length-sorted list that costs least under a token budget; end to end, what fits."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +33,10 @@ def plan_questions(questions: Sequence[EncodedQuestion], abilities: Abilities, r
     batches = []
     for group in share(questions, abilities, rule):
         shapes = [group.sharing.shape(questions[number]) for number in group.questions]
-        partition = plan_batches([one.longest for one in shapes], [one.rows for one in shapes], rule, cached=len(group.sharing.prefix))
+        if group.sharing.packing:
+            partition = plan_packed([one.tokens for one in shapes], _budget(abilities, rule))
+        else:
+            partition = plan_batches([one.longest for one in shapes], [one.rows for one in shapes], rule, cached=len(group.sharing.prefix))
         batches += [Batch(tuple(group.questions[place] for place in places), group.sharing) for places in partition]
     return tuple(batches)
 
@@ -59,6 +63,29 @@ def plan_batches(lengths: Sequence[int], rows: Sequence[int], rule: BatchRule, *
     return _walk_back(order.tolist(), first_of.tolist())
 
 
+def plan_packed(tokens: Sequence[int], budget: int) -> tuple[tuple[int, ...], ...]:
+    """Return batches of questions with so many tokens each, in as few batches as best fit, longest first, finds.
+
+    Each question, from the longest on, goes where it leaves the least of the budget, or opens a batch; one that exceeds the budget is alone.
+    """
+    batches: list[list[int]] = []
+    rooms: list[tuple[int, int]] = []  # sorted: what is left of a batch's budget, and which batch it is
+    for question in sorted(range(len(tokens)), key=lambda number: (-tokens[number], number)):
+        place = bisect_left(rooms, (tokens[question], 0))
+        room, batch = rooms.pop(place) if place < len(rooms) else (budget, len(batches))
+        if batch == len(batches):
+            batches.append([])
+        batches[batch].append(question)
+        insort(rooms, (room - tokens[question], batch))
+    return tuple(map(tuple, batches))
+
+
+def _budget(abilities: Abilities, rule: BatchRule) -> int:
+    """Return how many tokens a batch has at most whose rows are laid end to end."""
+    most = abilities.packing.most_tokens if abilities.packing else None
+    return rule.token_budget if most is None else min(most, rule.token_budget)
+
+
 def plan_texts(questions: Sequence[EncodedQuestion], abilities: Abilities, rule: BatchRule, *, max_tokens: int) -> Plan:
     """Return the batches of a job whose answers are generated, group by group, each with its common beginning.
 
@@ -67,7 +94,7 @@ def plan_texts(questions: Sequence[EncodedQuestion], abilities: Abilities, rule:
     """
     longest = max(question.longest for question in questions) + max_tokens
     fits = abilities.window is None or longest <= abilities.window
-    groups = share(questions, abilities, rule) if fits else share(questions, Abilities(), rule)
+    groups = share(questions, replace(abilities, packing=None) if fits else Abilities(), rule)
     steps = rule.model_copy(update={"overhead_tokens": rule.overhead_tokens * max_tokens})
     batches = []
     for group in groups:
@@ -89,8 +116,8 @@ def one_by_one(count: int) -> Plan:
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the SHA-256 of a plan: the questions of every batch, and how much of their rows is shared."""
-    return sha256_hex(canonical_json([[batch.questions, len(batch.sharing.prefix), batch.sharing.branches] for batch in plan]))
+    """Return the SHA-256 of a plan: the questions of every batch, how much of their rows is shared, and whether they are laid end to end."""
+    return sha256_hex(canonical_json([[batch.questions, len(batch.sharing.prefix), batch.sharing.branches, batch.sharing.packing] for batch in plan]))
 
 
 def _walk_back(order: list[int], first_of: list[int]) -> tuple[tuple[int, ...], ...]:

@@ -11,7 +11,7 @@ from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, EncodedQuestio
 from evalspec.protocols import Executor, Journal, Progress, ProgressSink
 from evalspec.scoring.batching import Plan, plan_digest, plan_questions
 from evalspec.scoring.decisions import check_questions
-from evalspec.scoring.sharing import Abilities
+from evalspec.scoring.sharing import PACKINGS, Abilities
 
 SHARE = 0.02
 """How much of every job is scored to see how fast it goes, in whole batches: that of the longest rows at least, and that of most questions."""
@@ -132,13 +132,15 @@ def _plan_of(order: WorkOrder, encoded: Sequence[EncodedQuestion], record: JobRe
     session = record.sessions[-1]
     if len(encoded) != session.questions:
         return None
-    plan = plan_questions(encoded, Abilities(session.branches, session.prefix_tokens > 0), order.batch_rule)
+    plan = plan_questions(
+        encoded, Abilities(session.branches, session.prefix_tokens > 0, packing=PACKINGS.get(session.packing or "")), order.batch_rule
+    )
     return plan if plan_digest(plan) == session.plan_sha256 else None
 
 
 def _padded(plan: Plan, index: int, encoded: Sequence[EncodedQuestion]) -> int:
-    shapes = [plan[index].sharing.shape(encoded[number]) for number in plan[index].questions]
-    return sum(shape.rows for shape in shapes) * max(shape.longest for shape in shapes)
+    sharing = plan[index].sharing
+    return sharing.computed([sharing.shape(encoded[number]) for number in plan[index].questions])
 
 
 def _check_seconds(of: tuple[WorkOrder, BenchmarkWork], shards: Sequence[JobRecord], alone: JobRecord, journal: Journal) -> float:

@@ -1,6 +1,7 @@
-"""What log-probabilities does a causal language model give to answers?  With `generation`, the only module that computes with torch.
+"""What log-probabilities does a causal language model give to answers?  With `generation` and `packing`, all that computes with torch.
 
 Rows are padded on the right: causality makes padding harmless. A mask is passed only where answers are branches of a row.
+Rows end to end have no padding, and an attention that keeps them apart.
 The model's own forward pass does head, scale and soft-cap, at the few positions that are needed; a linear head computes in float32.
 """
 
@@ -24,10 +25,11 @@ from evalspec.artifacts.base import Precision
 from evalspec.artifacts.journal import TopTokens
 from evalspec.artifacts.work import EncodedQuestion
 from evalspec.errors import ScoringError
-from evalspec.scoring.abilities import Positions, cache_for, learn_abilities, position_style, read_into_cache, tree_mask
+from evalspec.scoring.abilities import Positions, cache_for, learn_abilities, logits_at, position_style, read_into_cache, tree_mask
 from evalspec.scoring.arithmetic import Float32Head, describe, products
 from evalspec.scoring.checkpoint import SAVE_AGAIN, chat_of, context_length, foreign_errors, read_config
 from evalspec.scoring.gguf_source import alone, is_gguf
+from evalspec.scoring.packing import END_TO_END, attending, packing_for, told_of, worth_while
 from evalspec.scoring.sharing import SEPARATE, Abilities, Layout, Sharing, lay_out
 from evalspec.scoring.tokens import Vocabulary, learn_prefix
 
@@ -61,6 +63,16 @@ class CausalLM:
     positions: Positions
     abilities: Abilities
 
+    @property
+    def attention(self) -> str:
+        """Which attention computes rows that are padded, or branches, by transformers' name."""
+        return str(self.model.config.get_text_config(decoder=True)._attn_implementation)  # noqa: SLF001 - there is no public name
+
+    @property
+    def keeper(self) -> str:
+        """What keeps rows apart that are laid end to end."""
+        return packing_for(self.model.device, self.model.dtype).keeper
+
     def reading(self, sharing: Sharing) -> Reading:
         """Read the prefix that the rows of a job share, once."""
         with torch.inference_mode(), products(self.model, self.model.dtype):
@@ -88,19 +100,12 @@ class CausalLM:
         """Return float32 logits (marks, vocabulary) at the places that the layout keeps, along the rows."""
         kept = self._here(layout.kept)
         given = {"input_ids": self._here(layout.ids), "use_cache": bool(reading.layers), **self._context(layout, reading)}
-        return self.logits_at(kept, given)
+        with attending(self.model, END_TO_END) if layout.lengths else nullcontext():
+            return self.logits_at(kept, given)
 
     def logits_at(self, kept: Tensor, given: dict[str, Any]) -> Tensor:  # Any: arguments of a transformers model
         """Return float32 logits (marks, vocabulary) where `kept` (R, T) marks the rows that the model is given, along them."""
-        logits: Tensor
-        if self.positions == "marked":
-            logits = self.model(**given, logits_to_keep=kept).logits
-        elif self.positions == "shared":
-            columns = torch.nonzero(kept.any(dim=0)).flatten()
-            logits = self.model(**given, logits_to_keep=columns).logits[kept[:, columns]]
-        else:
-            logits = self.model(**given).logits[kept]
-        return logits.float()
+        return logits_at(self.model, self.positions, kept, given)
 
     def _context(self, layout: Layout, reading: Reading) -> dict[str, Any]:  # Any: arguments of a transformers model
         """Return what the model is told beside the ids; nothing for rows that are whole and alone, which causality alone keeps right."""
@@ -110,7 +115,9 @@ class CausalLM:
         if before:
             context |= cache_for(self.model, reading.layers, rows)
             context["position_ids"] = torch.arange(before, before + width, device=self.model.device).expand(rows, -1)
-        if layout.positions is not None and layout.branches is not None:
+        if layout.lengths:
+            context |= told_of(layout, self.model)
+        elif layout.positions is not None and layout.branches is not None:
             context["position_ids"] = self._here(layout.positions)
             context["attention_mask"] = tree_mask(self._here(layout.branches), before, self.model.dtype)
         return context
@@ -140,10 +147,10 @@ def _top_tokens(logprobs: Tensor, batch: Sequence[EncodedQuestion], layout: Layo
     return tops
 
 
-def load(place: Path, *, model: str, precision: Precision, device: str = "cpu") -> CausalLM:
+def load(place: Path, *, model: str, precision: Precision, device: str = "cpu", packing: bool | None = None) -> CausalLM:
     """Load a checkpoint, a folder or a GGUF file, for scoring; raises ScoringError when it cannot be loaded whole and without foreign code.
 
-    On the device `auto` its layers are spread over all accelerators.
+    On the device `auto` its layers are spread over all accelerators. `packing` is as for `scorer_of`.
     """
     _refuse_old_transformers()
     config = {} if is_gguf(place) else read_config(place)
@@ -170,14 +177,19 @@ def load(place: Path, *, model: str, precision: Precision, device: str = "cpu") 
         loaded.to(device)
     vocabulary = _vocabulary(tokenizer, model, config, _ends(loaded, tokenizer))
     with foreign_errors(f"model '{model}' from '{place.name}' cannot compute", hint="its config.json may be at fault"):
-        return scorer_of(loaded, vocabulary)
+        return scorer_of(loaded, vocabulary, packing=packing)
 
 
-def scorer_of(model: Any, vocabulary: Vocabulary) -> CausalLM:  # Any: a transformers model
-    """Return a model that is in its place, with a head that computes in float32, and what it was found to be able to do."""
+def scorer_of(model: Any, vocabulary: Vocabulary, *, packing: bool | None = None) -> CausalLM:  # Any: a transformers model
+    """Return a model that is in its place, with a head that computes in float32, and what it was found to be able to do.
+
+    `packing` says whether it is tried if rows can be laid end to end; without a word, where that is worth while.
+    """
     head = _use_float32_head(model)
+    where = model.device, model.dtype
+    tried = worth_while(*where) if packing is None else packing
     with products(model, model.dtype):
-        abilities = learn_abilities(model)
+        abilities = learn_abilities(model, packing_for(*where) if tried else None)
     return CausalLM(vocabulary, model, head, describe(model, model.dtype), position_style(model), abilities)
 
 

@@ -6,9 +6,10 @@ Only safetensors and tokenizer files are read, never code; this module itself lo
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from textwrap import shorten
 from typing import Any
 
@@ -73,6 +74,25 @@ def verify_files(folder: Path, identity: CheckpointIdentity) -> None:
         raise ScoringError(f"'{folder.name}': {unknown[0]} is not among the files that the protocol names", hint="plan again, or take the file out")
 
 
+@contextmanager
+def named_alone(place: Path, identity: CheckpointIdentity) -> Iterator[Path]:
+    """Give a checkpoint as a folder of its name with the files that the protocol names and no other.
+
+    A library looks for more by itself: adapters, further templates, lists of added tokens. A GGUF file, which is read alone anyway, stays as it is.
+    """
+    if identity.gguf is not None:
+        yield place
+        return
+    with tempfile.TemporaryDirectory(prefix="evalspec-model-") as outside:
+        folder = Path(outside) / place.name
+        folder.mkdir()
+        for file in identity.files:
+            if PurePosixPath(file.name).name != file.name or file.name in {"", ".", ".."}:
+                raise ScoringError(f"the protocol names {file.name!r}, which is no name of a file in a model's folder")
+            (folder / file.name).symlink_to((place / file.name).resolve())
+        yield folder
+
+
 def plan_tokens(place: Path, work: BenchmarkWork, *, model: str) -> EncodedWork:
     """Return the ids of every question without loading the model, for token counts before a run.
 
@@ -83,7 +103,7 @@ def plan_tokens(place: Path, work: BenchmarkWork, *, model: str) -> EncodedWork:
         return foreign_errors(f"'{place.name}': the tokenizer cannot be used", hint=SAVE_AGAIN)
 
     with unusable():
-        tokenizer = gguf_tokenizer(place).backend_tokenizer if is_gguf(place) else _tokenizer(place)
+        tokenizer = _tokenizer(place)
         tokenizer.no_truncation()
         tokenizer.no_padding()
 
@@ -98,7 +118,15 @@ def plan_tokens(place: Path, work: BenchmarkWork, *, model: str) -> EncodedWork:
     return encode_work(work, Vocabulary(model, tokenize, prefix, context_length(config), chat))
 
 
+def added_tokens(place: Path) -> tuple[str, ...]:
+    """Return the texts that the tokenizer takes for special tokens wherever they stand; raises as `plan_tokens` does."""
+    with foreign_errors(f"'{place.name}': the tokenizer cannot be used", hint=SAVE_AGAIN):
+        return tuple(sorted(token.content for token in _tokenizer(place).get_added_tokens_decoder().values() if token.special and token.content))
+
+
 def _tokenizer(folder: Path) -> Any:  # Any: a tokenizer of a library that may be missing
+    if is_gguf(folder):
+        return gguf_tokenizer(folder).backend_tokenizer
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - belongs to the extra `score`
     except ImportError as error:

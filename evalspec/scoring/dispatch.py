@@ -20,11 +20,15 @@ Tell = Callable[[WorkerEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a worker ended: its exit code, a signal being negative, its last words, and whether the system says that memory had run out."""
+    """How a worker ended: its exit code, a signal being negative, its last words, and whether the system says that memory had run out.
+
+    One that was ended for its silence has been silent for so many seconds.
+    """
 
     code: int
     words: str = ""
     out_of_memory: bool = False
+    silent: float | None = None
 
 
 @dataclass(slots=True)
@@ -95,8 +99,8 @@ class Dispatch:
         elif event.kind == "done":
             self._count_unheard(task, course)
             self._queue.done(device)
-        if event.kind in {"loading", "batch", "warning"}:
-            self._tell(event)
+        if event.kind in {"loading", "batch", "warning", "waiting"}:
+            self._tell(event.model_copy(update={"kind": "warning"}) if event.kind == "waiting" else event)
 
     def ended(self, device: str, how: Ended) -> None:
         """Take note that a worker is gone, and of its job what it deserves: another try, smaller parts, or to be given up.
@@ -112,11 +116,12 @@ class Dispatch:
         course, parts = self._course(task), self._parts.get(task.model, 1)
         course.tries += 1
         course.devices = (*course.devices, device)
-        if loaded and (how.out_of_memory or (how.code == -signal.SIGKILL and (course.tries > 1 or parts > 1))):
+        killed = how.code == -signal.SIGKILL and how.silent is None and (course.tries > 1 or parts > 1)
+        if loaded and (how.out_of_memory or killed):
             self._parts[task.model], course.too_few_parts, course.tries = 2 * parts, parts, 0
-            self._again(device, task, f"the worker {_words(how.code)}, as when memory runs out; it goes on with smaller batches")
+            self._again(device, task, f"the worker {_words(how)}, as when memory runs out; it goes on with smaller batches")
         elif course.tries < TRIES:
-            self._again(device, task, f"the worker {_words(how.code)}; it goes on from the journal")
+            self._again(device, task, f"the worker {_words(how)}; it goes on from the journal")
         else:
             self._failures[_crash(task, how)] = None
             self._queue.drop(device)
@@ -167,8 +172,11 @@ class Dispatch:
             self._tell(WorkerEvent(kind="batch", model=task.model, benchmark=task.benchmark, questions=unheard))
 
 
-def _words(code: int) -> str:
-    """Return an exit code in words; a negative one stands for a signal."""
+def _words(how: Ended) -> str:
+    """Return in words how a worker ended; a negative exit code stands for a signal."""
+    code = how.code
+    if how.silent is not None:
+        return f"finished nothing for {how.silent:,.0f} s and was ended"
     if code >= 0:
         return f"ended with code {code}"
     known = -code in signal.valid_signals()
@@ -179,5 +187,7 @@ def _crash(task: Task, how: Ended) -> Diagnostic:
     last = "\n".join(line for line in how.words.splitlines()[-TAIL_LINES:] if line.strip())
     kept = "what was scored is kept, the same command goes on"
     hint = f"SIGKILL mostly means that memory ran out; {kept}" if how.code == -signal.SIGKILL else None
-    message = f"model '{task.model}' on benchmark '{task.benchmark}': the scoring worker {_words(how.code)} {TRIES} times"
+    if how.silent is not None:
+        hint = f"see whether its device or its disk hangs; where it is only slow, give it longer with `worker_silence` in evalspec.toml; {kept}"
+    message = f"model '{task.model}' on benchmark '{task.benchmark}': the scoring worker {_words(how)} {TRIES} times"
     return Diagnostic(message + (f"; its last lines were:\n{last}" if last else ""), hint=hint)

@@ -230,5 +230,7 @@ def _ledger(
                     seconds=sum(batch.seconds for batch in batches),
                     reused=was.answered,
                     in_parts=sum(batch.parts > 1 for batch in batches),
+                    packed=sum(batch.packed for batch in batches),
+                    packing=" and ".join(sorted({session.packing for session in now.sessions if session.packing})) or None,
                     server=ServerUse.of(replies_in(counted), accesses[order.model].price) if order.model in accesses else None,
                 )

@@ -6,12 +6,12 @@ nothing that would pass for scored here.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from evalspec.alone import locked
 from evalspec.artifacts.journal import BatchRecord, ForeignLineError, JobRecord, SessionRecord, read_lines, sealed_line
 from evalspec.errors import SecretError, naming
 from evalspec.secret_files import obtain_secret, read_secret
@@ -32,7 +32,7 @@ class FileJournal:
     def read(self, job: str) -> JobRecord:
         """Return what is recorded of a job, empty when nothing is or when the file is not intact or not this user's; changes nothing."""
         try:
-            content = self._path(job).read_bytes()
+            content = _content(self._path(job))
             return read_lines(content, job, read_secret(self.secret_file)) if self.secret_file else JobRecord(job)
         except (FileNotFoundError, ValueError):
             return JobRecord(job)
@@ -47,12 +47,7 @@ class FileJournal:
             raise SecretError("there is no home folder for the secret that marks what this user scored", hint=ELSEWHERE)
         secret = obtain_secret(self.secret_file, elsewhere=ELSEWHERE)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / f"{job}.lock").open("wb") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waiting()
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(self.folder / f"{job}.lock", waiting=waiting):
             writer = JobWriter(self._path(job), job, secret)
             try:
                 yield writer
@@ -103,11 +98,10 @@ class JobWriter:
 
     def _recover(self) -> JobRecord:
         try:
-            content = self._path.read_bytes()
+            content = _content(self._path)
+            record = read_lines(content, self._job, self._secret)
         except FileNotFoundError:
             return JobRecord(self._job)
-        try:
-            record = read_lines(content, self._job, self._secret)
         except ForeignLineError:
             lines = content.count(b"\n")
             self._put_away(
@@ -122,7 +116,7 @@ class JobWriter:
         return record
 
     def _open(self) -> int:
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
         os.fsync(folder)
         os.close(folder)
@@ -134,3 +128,13 @@ class JobWriter:
             number += 1
         self._path.rename(target)
         self.set_aside, self.why = target, why
+
+
+def _content(path: Path) -> bytes:
+    """Return what a journal file holds; raises FileNotFoundError where there is none, ValueError for a link or what is no file.
+
+    A link in a folder of somebody else's could lead to any file, which recovering would cut and appending would write to.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise ValueError(f"{path.name} is no file of its own")
+    return path.read_bytes()

@@ -12,18 +12,18 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from evalspec.artifacts.journal import BatchRecord, JobRecord, SessionRecord
-from evalspec.artifacts.work import AskedQuestion, Assignment, BenchmarkWork, WorkerEvent, WorkOrder, numbers_of
+from evalspec.artifacts.work import Assignment, BenchmarkWork, WorkerEvent, WorkOrder, numbers_of
 from evalspec.errors import ScoringError
 from evalspec.scoring.batching import Plan, one_by_one, plan_digest, plan_questions, plan_texts
 from evalspec.scoring.calibration import wanted
+from evalspec.scoring.checkpoint import named_alone
 from evalspec.scoring.generated import without_texts
 from evalspec.scoring.parts import Item, Memory, Result, compute_in_parts, cut
 from evalspec.scoring.preparation import Checkpoints, Meanwhile
 from evalspec.scoring.sharing import Sharing
-from evalspec.scoring.tokens import EncodedWork, encode_work, not_finite
+from evalspec.scoring.silence import Turn
+from evalspec.scoring.tokens import EncodedWork, encode_work, refuse_not_finite
 
 if TYPE_CHECKING:
     from evalspec.scoring.causal_lm import CausalLM, Reading
@@ -36,11 +36,15 @@ Tell = Callable[[WorkerEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a worker computes: torch's name for it, or `auto` for all accelerators together; threads; and what the journal calls it."""
+    """Where a worker computes: torch's name for it, or `auto` for all accelerators together; threads; and what the journal calls it.
+
+    `packing`: whether rows are laid end to end by models that can; without a word, where that is worth while.
+    """
 
     device: str
     threads: int | None
     name: str = ""
+    packing: bool | None = None
 
 
 class Writer(Protocol):
@@ -93,12 +97,13 @@ class ModelRun:
     def score(self, assignment: Assignment, journal: WritableJournal) -> None:
         """Bring one job to its end in the journal."""
         work, numbers = assignment.work, numbers_of(assignment.work.scoring, assignment.work.questions)
-        self._parts = max(self._parts, assignment.parts)
-        waiting = "another run is scoring this; waiting for its results"
-        with journal.writing(assignment.key().digest(), waiting=lambda: self._warn(work, waiting)) as writer:
+        turn = Turn(self._order.model, work.benchmark, self._tell)
+        with journal.writing(assignment.key().digest(), waiting=turn.wait) as writer:
+            turn.begin()
             if not writer.record.fits(numbers):
                 writer.start_over()
             if not writer.record.complete:
+                self._parts = max([self._parts, assignment.parts, *(batch.parts for batch in writer.record.batches.values())])
                 encoded = self._encode(work)
                 plan = one_by_one(len(work.questions)) if assignment.one_by_one else self._plan(work, encoded)
                 self._begin(work, writer, self._session(work, encoded, plan))
@@ -126,13 +131,15 @@ class ModelRun:
         except ModuleNotFoundError as error:
             raise ScoringError(f"scoring needs the library '{error.name}', which is not installed", hint="install the extra `score`") from error
         imported = time.perf_counter()
-        self._checkpoints.verify(order)
+        self._files = self._checkpoints.verify(order)
         forget_peak(self._place.device)
         settle_arithmetic(1 if order.identity.parameters < SMALL_MODEL else self._place.threads)
         try:
-            loaded = load(order.checkpoint, model=order.model, precision=order.precision, device=self._place.device)
+            with named_alone(order.checkpoint, order.identity) as place:
+                loaded = load(place, model=order.model, precision=order.precision, device=self._place.device, packing=self._place.packing)
         except MemoryError as error:
             raise ScoringError(f"model '{order.model}' does not fit into the memory of this machine") from error
+        self._files.refuse_changed()
         self._took = (imported - began if first else None, time.perf_counter() - imported)
         self._tell(WorkerEvent(kind="ready", model=order.model))
         return loaded
@@ -165,7 +172,6 @@ class ModelRun:
         from evalspec.scoring.arithmetic import threads_in_use  # noqa: PLC0415 - as above
         from evalspec.scoring.causal_lm import versions  # noqa: PLC0415 - as above
 
-        dtype, head = self._model.dtype, self._model.head
         (start_seconds, load_seconds), self._took = self._took, (None, None)
         return SessionRecord(
             questions=len(encoded.questions),
@@ -175,8 +181,10 @@ class ModelRun:
             branches=any(batch.sharing.branches for batch in plan),
             letters=encoded.letters,
             first_ids=encoded.first_ids,
-            head=head,
-            dtype=dtype,
+            attention=self._model.attention,
+            packing=self._model.keeper if any(batch.sharing.packing for batch in plan) else None,
+            head=self._model.head,
+            dtype=self._model.dtype,
             versions=versions(),
             device=self._place.name or self._place.device,
             threads=threads_in_use(),
@@ -190,7 +198,8 @@ class ModelRun:
         if writer.record.sessions and writer.record.sessions[0].plan_sha256 != session.plan_sha256:
             writer.start_over()
         if writer.set_aside is not None:
-            self._warn(work, f"{writer.why}; the file was put aside as {writer.set_aside.name} and is scored again")
+            message = f"{writer.why}; the file was put aside as {writer.set_aside.name} and is scored again"
+            self._tell(WorkerEvent(kind="warning", model=self._order.model, benchmark=work.benchmark, message=message))
         writer.append(session)
 
     def _score_missing(self, job: _Job, writer: Writer) -> None:
@@ -200,8 +209,11 @@ class ModelRun:
             if reading is None or reading.sharing != batch.sharing:
                 reading = self._read(job.work, batch.sharing)
             scored = self._write_batch if job.work.scoring.method == "sampled" else self._score_batch
-            writer.append(scored(job, index, reading))
-            self._tell(WorkerEvent(kind="batch", model=self._order.model, benchmark=job.work.benchmark, questions=len(batch.questions)))
+            record = scored(job, index, reading)
+            self._files.refuse_changed()
+            writer.append(record)
+            done, tokens = len(batch.questions), record.padded_tokens
+            self._tell(WorkerEvent(kind="batch", model=self._order.model, benchmark=job.work.benchmark, questions=done, tokens=tokens))
 
     def _read(self, work: BenchmarkWork, sharing: Sharing) -> Reading:
         from evalspec.scoring.arithmetic import memory_ran_out  # noqa: PLC0415 - torch is loaded already
@@ -223,7 +235,7 @@ class ModelRun:
         answer = partial(self._model.answer, reading=reading, distribution=job.work.distribution)
         answered, parts = self._in_parts(job.work, answer, items)
         values = [one.logprobs for one in answered]
-        _refuse_not_finite(self._order.model, asked, values)
+        refuse_not_finite(self._order.model, asked, values)
         shapes = [batch.sharing.shape(item) for item in items]
         return BatchRecord(
             index=index,
@@ -232,8 +244,9 @@ class ModelRun:
             token_counts=tuple(tuple(len(answer.ids) for answer in item.answers) for item in items),
             byte_counts=tuple(tuple(len(answer.encode()) for answer in question.answers) for question in asked),
             distributions=tuple(one.distribution for one in answered if one.distribution is not None),
-            padded_tokens=sum(sum(shape.rows for shape in some) * max(shape.longest for shape in some) for some in cut(shapes, parts)),
+            padded_tokens=sum(batch.sharing.computed(some) for some in cut(shapes, parts)),
             real_tokens=sum(shape.tokens for shape in shapes),
+            packed=batch.sharing.packing,
             seconds=round(time.perf_counter() - started, 6),
             peak_bytes=peak_bytes(self._place.device),
             parts=parts,
@@ -284,12 +297,3 @@ class ModelRun:
             f"model '{self._order.model}' on benchmark '{work.benchmark}': memory runs out even with one question at a time",
             hint="give the model a device with more memory, or end what else uses this one",
         )
-
-    def _warn(self, work: BenchmarkWork, message: str) -> None:
-        self._tell(WorkerEvent(kind="warning", model=self._order.model, benchmark=work.benchmark, message=message))
-
-
-def _refuse_not_finite(model: str, asked: Sequence[AskedQuestion], values: Sequence[Sequence[float]]) -> None:
-    for question, logprobs in zip(asked, values, strict=True):
-        if not np.all(np.isfinite(logprobs)):
-            raise not_finite(model, question.name)

@@ -20,7 +20,15 @@ LEAST = -9998.0
 ROUNDING = 0.01
 """How far above 1 probabilities may add up by rounding, and how far above 0 a log-probability may lie."""
 
-MOST_TOKENS = 10**9
+MOST_TOKENS = 10**7
+"""In one request; a record holds the sum over all choices of a question."""
+
+OVERHEAD_TOKENS = 64
+"""Tokens that a server may put around a prompt, such as a chat template; of the prompt itself, a byte is one token at most."""
+
+WILD = 10
+"""A server that counts so many times the most that can be meant does not count what it was asked."""
+
 _NAME = re.compile(r"[!-~]{1,200}")
 _SPACES = str.maketrans({"\u0120": " ", "\u2581": " ", "\u010a": "\n"})
 """How raw vocabularies write a space and a line break."""
@@ -120,6 +128,24 @@ def usage_of(content: dict[str, JsonValue]) -> Usage | None:
     if not isinstance(usage, dict):
         raise ValueError("its count of tokens is no count")  # noqa: TRY004 - as below
     return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens") or 0))
+
+
+def most_tokens(*texts: str) -> int:
+    """Return how many tokens a server can mean that is sent these texts as one prompt.
+
+    >>> most_tokens("The answer is", " red")
+    81
+    """
+    return sum(len(text.encode()) for text in texts) + OVERHEAD_TOKENS
+
+
+def refuse_wild(counted: Usage, sent: Usage) -> None:
+    """Raise ValueError where a server counts many times the tokens that it can have been sent and asked for."""
+    if counted.input_tokens > WILD * sent.input_tokens or counted.output_tokens > WILD * sent.output_tokens:
+        raise ValueError(
+            f"it counts {counted.input_tokens:,} tokens read and {counted.output_tokens:,} written, where at most "
+            f"{sent.input_tokens:,} and {sent.output_tokens:,} were asked for"
+        )
 
 
 def name_in(content: dict[str, JsonValue], field: str) -> str | None:

@@ -107,14 +107,15 @@ class _Asking:
         async def attend(server: Server) -> None:
             while not failures and (position := next(waiting, None)) is not None:
                 try:
-                    writer.append(await inquiry.answer(server, purse, position, questions[position]))
+                    record = await inquiry.answer(server, purse, position, questions[position])
+                    writer.append(record)
+                    self.tell(WorkerEvent(kind="batch", model=self.order.model, benchmark=work.benchmark, questions=1))
+                    inquiry.refuse_wild(questions[position], record.reply)
                 except CostLimitError:
                     failures[self._too_costly(purse)] = None
                 except ServerError as error:
                     about = f" on benchmark '{work.benchmark}', question '{questions[position].name}'"
                     failures[_diagnostic(self.order, error, quoting=self.order.quoting, about=about)] = None
-                else:
-                    self.tell(WorkerEvent(kind="batch", model=self.order.model, benchmark=work.benchmark, questions=1))
 
         async with Server(self.access) as server:
             await asyncio.gather(*(attend(server) for _ in range(self.access.patience.at_once)))
@@ -127,6 +128,7 @@ class _Asking:
             batches=questions,
             plan_sha256=sha256_hex(canonical_json(["each question alone", questions])),
             first_ids=(),
+            attention=NOT_OBSERVED,
             head=NOT_OBSERVED,
             dtype=NOT_OBSERVED,
             versions={"httpx2": version("httpx2")},

@@ -2,13 +2,14 @@
 
 Two things are shared. The beginning of every prompt of a job (instructions, few-shot examples) is read once and kept in the model's cache.
 The answers of one question become the branches of a tree: its prompt once, then every answer's own ids, which do not see each other.
+Rows that share nothing stand below each other, padded, or end to end in one, where a model keeps them apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +21,35 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class Packing:
+    """What keeps rows apart that are laid end to end, how many tokens a batch of them has at most, and whether rows may have branches."""
+
+    keeper: str
+    most_tokens: int | None = None
+    branches: bool = False
+
+
+BY_KERNEL = Packing("torch.nn.attention.varlen.varlen_attn")
+ROW_BY_ROW = Packing("torch.nn.functional.scaled_dot_product_attention, row by row", most_tokens=1024, branches=True)
+"""On a processor products of more tokens are no faster, and what they read and write no longer stays in its cache."""
+
+PACKINGS = {packing.keeper: packing for packing in (BY_KERNEL, ROW_BY_ROW)}
+
+
+@dataclass(frozen=True, slots=True)
 class Abilities:
     """What a loaded model can be asked for: rows with branches, going on from its cache, and rows no longer than `window` in either case.
 
-    `gaps`: it goes on from a cache in which shorter rows have a gap behind their end.
+    `gaps`: it goes on from a cache in which shorter rows have a gap behind their end. `packing`: what keeps rows apart that are laid end to end,
+    where none is longer than `longest_packed`; None where nothing does.
     """
 
     branches: bool = False
     cache: bool = False
     window: int | None = None
     gaps: bool = False
+    packing: Packing | None = None
+    longest_packed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +63,20 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What the rows of a job share: the ids that all begin with, and whether the answers of a question are branches of one row."""
+    """What the rows of a job share: the ids that all begin with, whether the answers of a question are branches of one row.
+
+    With `packing` the rows of a batch, with branches or without, are laid end to end in one; that does not go with a prefix.
+    """
 
     prefix: tuple[int, ...] = ()
     branches: bool = False
+    packing: bool = False
+
+    def computed(self, shapes: Sequence[Shape]) -> int:
+        """Return the tokens that are computed for a batch of these shapes, padding included."""
+        if self.packing:
+            return sum(shape.tokens for shape in shapes)
+        return sum(shape.rows for shape in shapes) * max(shape.longest for shape in shapes)
 
     def shape(self, question: EncodedQuestion) -> Shape:
         """Return what one question takes."""
@@ -66,9 +96,11 @@ SEPARATE = Sharing()
 class Layout:
     """What a model reads in one forward pass behind a prefix, and where its log-probabilities are looked up.
 
-    `ids` (R, T) are the rows, padded on the right. `positions` (R, T) and `branches` (R, T) are there when rows have branches: the place of an id
-    in its own text, and its branch, 0 being common to all. `kept` (R, T) marks where logits are needed. The N predicted ids are `targets` (N,),
-    each read at the mark `mark` (N,), counted along the rows; `first` (A,) says where the ids of each answer begin.
+    `ids` (R, T) are the rows, padded on the right, or all in one, end to end, each of one of the `lengths`. `positions` (R, T), the place of an id
+    in its own text, is there when rows have branches or stand end to end; `branches` (R, T), the branch of an id, when rows have them, 0 being
+    common to all.
+    `kept` (R, T) marks where logits are needed. The N predicted ids are `targets` (N,), each read at the mark `mark` (N,), counted along the rows;
+    `first` (A,) says where the ids of each answer begin.
     """
 
     ids: Indices
@@ -78,6 +110,7 @@ class Layout:
     mark: Indices
     targets: Indices
     first: Indices
+    lengths: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +125,14 @@ def share(questions: Sequence[EncodedQuestion], abilities: Abilities, rule: Batc
     """Return the questions in groups of a common beginning, and what each group shares on a model of these abilities.
 
     Prompts with the same instructions and examples form a group when their first `shortest_prefix` ids agree; the rest forms one without a prefix.
+    Rows that share nothing are laid end to end where the model keeps them apart.
     """
     everything = tuple(range(len(questions)))
-    if abilities.window is not None and max(question.longest for question in questions) > abilities.window:
-        return (Group(everything, SEPARATE),)
+    longest = max(question.longest for question in questions)
+    fits = abilities.longest_packed is None or longest <= abilities.longest_packed
+    packing = abilities.packing if rule.packing and fits else None
+    if abilities.window is not None and longest > abilities.window:
+        return (Group(everything, Sharing(packing=packing is not None)),)
     branches = rule.branches and abilities.branches and any(len(question.rows) > 1 for question in questions)
     together: dict[tuple[int, ...], list[int]] = {}
     for number, question in enumerate(questions):
@@ -107,7 +144,8 @@ def share(questions: Sequence[EncodedQuestion], abilities: Abilities, rule: Batc
             groups.append(Group(tuple(members), Sharing(prefix, branches)))
         else:
             alone += members
-    return (*groups, Group(tuple(sorted(alone)), Sharing((), branches))) if alone else tuple(groups)
+    rest = Sharing(branches=branches, packing=packing is not None and (packing.branches or not branches))
+    return (*groups, Group(tuple(sorted(alone)), rest)) if alone else tuple(groups)
 
 
 def _prefix(questions: Sequence[EncodedQuestion]) -> tuple[int, ...]:
@@ -118,18 +156,48 @@ def _prefix(questions: Sequence[EncodedQuestion]) -> tuple[int, ...]:
 
 def lay_out(batch: Sequence[EncodedQuestion], sharing: Sharing) -> Layout:
     """Return the rows of a batch as the model is to read them."""
+    if sharing.packing:
+        return _trees_end_to_end(batch) if sharing.branches else _end_to_end(batch)
     return _trees(batch, len(sharing.prefix)) if sharing.branches else _rows(batch, len(sharing.prefix))
 
 
 def _rows(batch: Sequence[EncodedQuestion], prefix: int) -> Layout:
     rows = [row[prefix:] for question in batch for row in question.rows]
     reads = _Reads()
+    for answer, row in _answers(batch):
+        reads.add(answer, [(row, answer.start + step - prefix) for step in range(len(answer.ids))])
+    return reads.layout(_padded(rows), None, None)
+
+
+def _end_to_end(batch: Sequence[EncodedQuestion]) -> Layout:
+    rows = [row for question in batch for row in question.rows]
+    lengths = tuple(map(len, rows))
+    first = np.concatenate(([0], np.cumsum(lengths))).tolist()
+    reads = _Reads()
+    for answer, row in _answers(batch):
+        reads.add(answer, [(0, first[row] + answer.start + step) for step in range(len(answer.ids))])
+    ids, positions = (np.concatenate(each)[None] for each in ([np.asarray(row, dtype=np.int64) for row in rows], list(map(np.arange, lengths))))
+    return replace(reads.layout(ids, positions, None), lengths=lengths)
+
+
+def _trees_end_to_end(batch: Sequence[EncodedQuestion]) -> Layout:
+    trees = [_Tree(question, 0) for question in batch]
+    lengths = tuple(len(tree.ids) for tree in trees)
+    reads = _Reads()
+    for question, tree, first in zip(batch, trees, (0, *accumulate(lengths)), strict=False):
+        for answer in question.answers:
+            reads.add(answer, [(0, first + tree.column(answer.row, answer.start + step)) for step in range(len(answer.ids))])
+    columns = zip(*((tree.ids, tree.positions, tree.branches) for tree in trees), strict=True)
+    return replace(reads.layout(*(_padded([[number for one in column for number in one]]) for column in columns)), lengths=lengths)
+
+
+def _answers(batch: Sequence[EncodedQuestion]) -> Iterator[tuple[Answer, int]]:
+    """Yield every answer with the row of the batch that it is read in."""
     rows_before = 0
     for question in batch:
         for answer in question.answers:
-            reads.add(answer, [(rows_before + answer.row, answer.start + step - prefix) for step in range(len(answer.ids))])
+            yield answer, rows_before + answer.row
         rows_before += len(question.rows)
-    return reads.layout(_padded(rows), None, None)
 
 
 def _trees(batch: Sequence[EncodedQuestion], prefix: int) -> Layout:

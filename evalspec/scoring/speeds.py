@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+from evalspec.alone import locked
 from evalspec.artifacts.base import Artifact, Digest
 from evalspec.artifacts.journal import BatchRecord
 from evalspec.artifacts.work import WorkOrder
+from evalspec.errors import InputError
+from evalspec.foreign import read_file
 from evalspec.places import write_whole
 
 FILE = "speeds.json"
@@ -23,8 +26,8 @@ class Speed(Artifact):
     weights_sha256: Digest
     precision: str
     device: str
-    parameters: int
-    tokens_per_second: float
+    parameters: Annotated[int, Field(ge=1)]
+    tokens_per_second: Annotated[float, Field(gt=0)]
 
 
 class Speeds(Artifact):
@@ -44,8 +47,8 @@ class Pace:
 def read_speeds(journal: Path) -> Speeds:
     """Return the speeds that a journal folder has seen; none when there is no readable file."""
     try:
-        return Speeds.from_json((journal / FILE).read_bytes())
-    except (OSError, ValidationError):
+        return Speeds.from_json(read_file(journal / FILE, name=FILE))
+    except (InputError, ValidationError):
         return Speeds()
 
 
@@ -53,17 +56,17 @@ def record_speed(journal: Path, order: WorkOrder, device: str, batches: Iterable
     """Keep the speed of these batches, so that the next plan can say how long it will take."""
     done = list(batches)
     seconds = sum(batch.seconds for batch in done)
-    if seconds <= 0:
+    pace = round(sum(batch.padded_tokens for batch in done) / seconds, 3) if seconds > 0 else 0.0
+    if pace <= 0:
         return
     seen = Speed(
         weights_sha256=order.identity.weights_sha256,
         precision=order.precision,
         device=device,
         parameters=order.identity.parameters,
-        tokens_per_second=round(sum(batch.padded_tokens for batch in done) / seconds, 3),
+        tokens_per_second=pace,
     )
-    with (journal / f"{FILE}.lock").open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(journal / f"{FILE}.lock"):
         others = [speed for speed in read_speeds(journal).speeds if _same_place(speed) != _same_place(seen)]
         write_whole(journal / FILE, Speeds(speeds=(*others, seen)).to_json())
 

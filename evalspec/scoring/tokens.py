@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from evalspec.artifacts.prompts import split_prompt
 from evalspec.artifacts.work import Answer, AskedQuestion, BenchmarkWork, EncodedQuestion
@@ -150,6 +151,13 @@ def not_finite(model: str, question: str) -> ScoringError:
         f"model '{model}' gives no finite probability at question '{question}'",
         hint="its weights are damaged, or its precision overflows: try `precision: float32`",
     )
+
+
+def refuse_not_finite(model: str, asked: Sequence[AskedQuestion], values: Sequence[Sequence[float]]) -> None:
+    """Raise ScoringError at the first question of which a log-probability is no number."""
+    for question, logprobs in zip(asked, values, strict=True):
+        if not all(map(isfinite, logprobs)):
+            raise not_finite(model, question.name)
 
 
 def _no_letter(question: AskedQuestion, letter: str, model: str) -> ScoringError:

@@ -9,7 +9,7 @@ from evalspec.artifacts.base import JsonValue
 from evalspec.artifacts.served import ServedIdentity, ServerAbilities
 from evalspec.artifacts.work import BenchmarkWork
 from evalspec.scoring.forms import ID, forms_of, letter_request, option_request
-from evalspec.scoring.replies import Listed, echoed_answer, listed_tokens, usage_of
+from evalspec.scoring.replies import Listed, Usage, echoed_answer, listed_tokens, most_tokens, refuse_wild, usage_of
 from evalspec.scoring.server import RefusedError, Server, ServerError
 
 LISTS = (20, 5)
@@ -19,6 +19,7 @@ TRIED = "The answer is"
 ALIKE = 1e-3
 """Within this, a log-probability is the same when the server is told which tokens it may pick."""
 
+UNPRICED = "delete the keys price and max_cost"
 NO_COMPLETIONS = "where the server answers chats alone, letters can be compared with `chat: true`"
 
 
@@ -72,8 +73,15 @@ async def _try_letters(server: Server, name: str, *, chat: bool, counted: bool) 
 
 
 def _refuse_uncounted(content: dict[str, JsonValue], *, counted: bool) -> None:
-    if usage_of(content) is None and counted:
-        raise ServerError("it does not tell how many tokens it counts, so that no cost can be", hint="delete the keys price and max_cost")
+    if not counted:
+        return
+    found = usage_of(content)
+    if found is None:
+        raise ServerError("it does not tell how many tokens it counts, so that no cost can be", hint=UNPRICED)
+    try:
+        refuse_wild(found, Usage(most_tokens(TRIED, " red"), 1))
+    except ValueError as error:
+        raise ServerError(f"tried out, {error}, so that no cost can be known", hint=UNPRICED) from error
 
 
 async def _ids(server: Server, identity: ServedIdentity, forms: Iterable[str], *, chat: bool) -> dict[str, int]:

@@ -7,6 +7,7 @@ When standard input closes, whoever asked is gone, and the worker ends.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import signal
 import sys
@@ -32,6 +33,9 @@ ENVIRONMENT = {
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # without it cuBLAS may give other bits from run to run, and torch refuses to compute
 }
 ELSEWHERE = "-"
+
+PR_SET_PDEATHSIG = 1
+"""prctl(2): the signal that a process gets when its parent ends."""
 
 
 class Worker:
@@ -64,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, help="threads for models that can use them (default: all cores)")
     options = parser.parse_args(arguments)
     os.environ.update(ENVIRONMENT)
+    _end_with_parent()
     tell = _teller(_events())
     here = None if options.journal == ELSEWHERE else FileJournal(Path(options.journal), options.secret)
     worker = Worker(lambda assignment: here or RelayedJournal(assignment, tell), Place(options.device, options.threads, options.name), tell)
@@ -87,6 +92,12 @@ def _attempt(worker: Worker, assignment: Assignment, journal: FileJournal | None
         tell(WorkerEvent(kind="failed", model=model, message=f"scoring of '{model}' stopped: {place}: {error.strerror or error}", hint=hint))
         return journal is None or not Path(place).is_relative_to(journal.folder)
     return True
+
+
+def _end_with_parent() -> None:
+    """Let the system end this process with the one that asks, also while it is stopped and does not see its input close."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _events() -> BinaryIO:

@@ -14,6 +14,7 @@ from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_
 from evalspec.statistics.clusters import clustered_mean, clustered_wilson
 from evalspec.statistics.designs import Design, DesignMean, StratumParts, about_spread, asked_shares, design_mean, stratum_parts
 from evalspec.statistics.finite_pools import pool_clopper_pearson
+from evalspec.statistics.gaffke import gaffke_bound, gaffke_method, units_of
 from evalspec.statistics.groups import Groups, group
 from evalspec.statistics.proportion_alternatives import lower_bound, upper_bound
 from evalspec.statistics.proportions import Interval, ProportionMethod, effective_limits
@@ -46,7 +47,8 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
     """Mean of scores in [0, 1] with the interval that fits their kind and the design.
 
     Scores of 0 and 1 get ``method``, on the effective number of questions where the design asks for it and with Student's quantile where
-    few clusters or strata measure the spread (Korn and Graubard). Other scores get Student's interval of their mean.
+    few clusters or strata measure the spread (Korn and Graubard). Other scores get Student's interval of their mean. Where ``method`` is
+    ``clopper_pearson``, clusters, and other scores of independent questions, get Gaffke's bounds, which are its continuation to them.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
     design
         Of the same questions.
     method
-        The interval for scores of 0 and 1.
+        The interval for scores of 0 and 1; with ``clopper_pearson`` that for other scores and for clusters follows.
     level
         Two-sided confidence level, in (0, 1).
 
@@ -68,7 +70,7 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
     ----------
     Wilson (1927), doi:10.1080/01621459.1927.10502953. Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404. Korn and Graubard (1998),
     Surv. Methodol. 24, 193-201. Cochran (1977), Sampling Techniques, 3rd ed., chapters 2 and 5. Bell and McCaffrey (2002), Surv. Methodol.
-    28, 169-181.
+    28, 169-181. Gaffke (2005), Math. Methods Statist. 14, 451-467.
 
     Examples
     --------
@@ -78,6 +80,9 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
     """
     values = require_scores("scores", scores)
     binary = bool(np.all((values == 0.0) | (values == 1.0)))
+    independent = design.strata is None and not design.pool
+    if method == "clopper_pearson" and (design.clusters is not None or (independent and not binary)):
+        return _bounded(values, design, level)
     if binary and design.clusters is not None and not design.by_cluster:
         return _clustered_proportion(values, design.clusters, method, level)
     moments = design_mean(values, design) if values.size > 1 else None
@@ -114,6 +119,25 @@ def _proportion(values: FloatArray, design: Design, moments: DesignMean | None, 
     return Accuracy(moments.mean, interval, moments.standard_error or None, n, f"{method}_stratified", counted, effective)
 
 
+def _bounded(values: FloatArray, design: Design, level: float) -> Accuracy:
+    """Gaffke's bounds on either side, each at half the error: that of the scores, and that of what they lack of 1."""
+    alpha = (1.0 - level) / 2.0
+    units, lacking = units_of(values, design), units_of(1.0 - values, design)
+    interval = Interval(gaffke_bound(units, alpha=alpha), 1.0 - gaffke_bound(lacking, alpha=alpha))
+    moments = design_mean(values, design) if values.size > 1 else None
+    counted = not design.by_cluster and bool(np.all((values == 0.0) | (values == 1.0)))
+    return Accuracy(
+        mean=units.mean,
+        interval=interval,
+        standard_error=moments.standard_error or None if moments else None,
+        questions=values.size,
+        method=gaffke_method(design),
+        successes=int(values.sum()) if counted else None,
+        clusters=units.number if design.clusters is not None else None,
+        caution=units.caution,
+    )
+
+
 def _one_sided(successes: int, questions: int, level: float) -> float | None:
     """Return the exact one-sided bound where all answers are alike: 1 - alpha^(1/n) at most right, or as few wrong."""
     if successes == 0:
@@ -124,7 +148,8 @@ def _one_sided(successes: int, questions: int, level: float) -> float | None:
 def _effective_n(parts: StratumParts, design: Design, groups: Groups, level: float, values: FloatArray) -> float:
     """Return the number of independent questions that are as precise as the strata.
 
-    It is the variance of one question over that of the mean, both unbiased. Strata in which all answers are alike would show no variance and
+    It is the variance of one question, p (1 - p) n / (n - 1), over that of the mean, estimated without bias; the first is not quite unbiased
+    under strata or weights. Strata in which all answers are alike would show no variance and
     promise too much, so the same ratio is taken again after z^2 made-up questions, half of them right, are spread over the strata in
     proportion to their weight (the pseudo-observations of Agresti and Coull), and the smaller one counts. One stratum gives n.
     """

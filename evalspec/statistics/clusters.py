@@ -1,7 +1,7 @@
 """What is the mean, and how precisely is it known, when questions come in clusters that stand for others like them?
 
 Assumption: clusters are independent draws; questions within one may depend on each other in any way. A mean over few clusters
-is not calibrated whatever the formula: results carry a caution below 30 clusters.
+is not calibrated whatever the formula: results carry a caution below 30 clusters, or where unequal ones are worth fewer than 30 of one size.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from evalspec.statistics.groups import Groups, group
 from evalspec.statistics.proportions import Interval, score_limits
 
 Correction = Literal["CR0", "CR1", "CR2", "CR3", "miller"]
+
+ENOUGH_CLUSTERS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def clustered_mean(scores: ArrayLike, clusters: Iterable[Hashable], *, correctio
     sums = groups.totals(residuals)
     variance = _variance(residuals, sums, groups.sizes, correction)
     freedom = bell_mccaffrey_freedom(groups.sizes) if correction == "CR2" else count - 1.0
-    return ClusteredMean(float(values.mean()), beyond_rounding(math.sqrt(variance)), freedom, count, values.size, _caution(count))
+    return ClusteredMean(float(values.mean()), beyond_rounding(math.sqrt(variance)), freedom, count, values.size, _caution(groups.sizes))
 
 
 def _variance(residuals: FloatArray, sums: FloatArray, sizes: IntArray, correction: Correction) -> float:
@@ -195,7 +197,50 @@ def _clusters(labels: Iterable[Hashable], questions: int) -> Groups:
     return groups
 
 
-def _caution(clusters: int) -> str | None:
+def clusters_worth(sizes: ArrayLike) -> float:
+    """Number of clusters of one size that tell as much about the spread between clusters: Bell and McCaffrey's degrees of freedom, plus one.
+
+    Raises
+    ------
+    ValueError
+        With fewer than two clusters.
+
+    References
+    ----------
+    As `bell_mccaffrey_freedom`.
+
+    Examples
+    --------
+    >>> round(clusters_worth([100, *[10] * 40]), 1)
+    18.3
+    """
+    return bell_mccaffrey_freedom(sizes) + 1.0
+
+
+def enough_clusters(sizes: ArrayLike) -> bool:
+    """Return whether there are 30 clusters, and unequal ones are worth as many of one size.
+
+    References
+    ----------
+    As `bell_mccaffrey_freedom`. The bound is a convention: see docs/tiers.md for error rates below it.
+
+    Examples
+    --------
+    >>> enough_clusters([10] * 30), enough_clusters([100, *[10] * 40])
+    (True, False)
+    """
+    return np.size(sizes) >= ENOUGH_CLUSTERS and round(clusters_worth(sizes)) >= ENOUGH_CLUSTERS
+
+
+def _caution(sizes: IntArray) -> str | None:
+    clusters = sizes.size
     if clusters < 10:
         return f"{clusters} clusters: fewer than 10, so the interval is not calibrated"
-    return f"{clusters} clusters: fewer than 30, so the interval may cover less often than its level" if clusters < 30 else None
+    if clusters < ENOUGH_CLUSTERS:
+        return f"{clusters} clusters: fewer than {ENOUGH_CLUSTERS}, so the interval may cover less often than its level"
+    if enough_clusters(sizes):
+        return None
+    return (
+        f"{clusters} clusters of sizes so different that they are worth about {clusters_worth(sizes):.0f} of one size: fewer than "
+        f"{ENOUGH_CLUSTERS}, so the interval may cover less often than its level"
+    )

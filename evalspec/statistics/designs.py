@@ -25,6 +25,7 @@ from evalspec.statistics.p_values import student_p
 from evalspec.statistics.proportions import Interval
 
 FEW_QUESTIONS = 30
+FEW_APART = 10
 LONELY = "a subject has a single scored question, so subjects are not used to shorten the interval"
 WHOLE = ""
 """The key of a pool without strata."""
@@ -78,7 +79,10 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class DesignMean:
-    """A mean, its standard error and the degrees of freedom of that; ``caution`` says what to keep in mind."""
+    """A mean, its standard error and the degrees of freedom of that; ``caution`` says what to keep in mind.
+
+    ``apart`` counts the questions, or the clusters, that have another score than the one that is most frequent.
+    """
 
     mean: float
     standard_error: float
@@ -87,6 +91,7 @@ class DesignMean:
     method: MeanMethod
     clusters: int | None = None
     caution: str | None = None
+    apart: int | None = None
 
     def interval(self, level: float, *, smallest: float = 0.0, largest: float = 1.0) -> Interval | None:
         """Student's interval within the values that scores can take; None where the scores have no spread to measure.
@@ -135,6 +140,12 @@ def design_mean(scores: FloatArray, design: Design) -> DesignMean:
     0.2887
     """
     values = require_scores("scores", scores, minimum=2)
+    groups = None if design.clusters is None else group(design.clusters, values.size)
+    alike = np.unique(np.round(values if groups is None else groups.totals(values) / groups.sizes, 9), return_counts=True)[1]
+    return replace(_moments(values, design), apart=int(alike.sum() - alike.max()))
+
+
+def _moments(values: FloatArray, design: Design) -> DesignMean:
     if design.clusters is not None:
         return _cluster_means(values, design.clusters) if design.by_cluster else _clustered(values, design.clusters)
     if design.strata is None:
@@ -237,9 +248,18 @@ def about_spread(moments: DesignMean) -> str | None:
     """
     if moments.standard_error == 0.0:
         return "the spread is 0, so it gives no interval"
-    if moments.questions < FEW_QUESTIONS and moments.clusters is None:
-        return f"{moments.questions} questions: fewer than {FEW_QUESTIONS}, so the mean may not be nearly normal"
-    return moments.caution
+    few = moments.questions < FEW_QUESTIONS and moments.clusters is None
+    told = f"{moments.questions} questions: fewer than {FEW_QUESTIONS}, so the mean may not be nearly normal" if few else moments.caution
+    return "; ".join(filter(None, (told, _about_apart(moments)))) or None
+
+
+def _about_apart(moments: DesignMean) -> str | None:
+    units = moments.clusters or moments.questions
+    if moments.apart is None or moments.apart >= min(FEW_APART, units / 2):
+        return None
+    named = f"{moments.apart} of {units:,} {'questions' if moments.clusters is None else 'clusters'}"
+    differ = "has another score than all others" if moments.apart == 1 else "have another score than the others, which all have the same"
+    return f"{named} {differ}: fewer than {FEW_APART} make the spread, and Student's interval and test can err far more often than stated"
 
 
 def separate_means_test(first: DesignMean, second: DesignMean) -> TTest:

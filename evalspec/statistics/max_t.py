@@ -1,7 +1,8 @@
 """How far must intervals reach, and which models differ, when all comparisons are judged together?
 
-Assumption: questions are independent draws, and there are enough for mean scores to be jointly normal. The maximum of correlated
-statistics is smaller than Bonferroni supposes, because comparisons share models and questions.
+Assumption: questions, or clusters of them, are independent draws. For intervals there are enough for mean scores to be jointly normal; tests
+flip signs instead, and their null hypothesis is that differences are as likely to have the opposite signs. The maximum of correlated statistics is
+smaller than Bonferroni supposes, because comparisons share models and questions.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ Pair = tuple[int, int]
 _CHUNK = 1 << 22
 """Most numbers that one batch of draws may hold at a time."""
 
+_TIE = 1e-9  # statistics that differ by rounding only are ties
+
 
 @dataclass(frozen=True, slots=True)
 class MaxT:
@@ -35,21 +38,21 @@ class MaxT:
 class PairStatistics:
     """Mean differences of ordered pairs, their standard errors, and the symmetric root of the mean scores' covariance, (M, M).
 
-    ``units`` is the number of independent draws, questions or clusters, from which the standard errors are measured.
+    ``totals`` are the scores of each independent draw, a question or the sum over a cluster, (M, units), in an order of their own.
     """
 
     pairs: tuple[Pair, ...]
     differences: FloatArray
     errors: FloatArray
     root: FloatArray
-    units: int
+    totals: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepDown:
     """Which ordered pairs are rejected, (pairs,), and the critical value of the last step with its Monte Carlo standard error.
 
-    There is no critical value where no pair has any spread.
+    There is no critical value where no pair has any spread, and where the draws are too few for alpha.
     """
 
     rejected: NDArray[np.bool_]
@@ -91,6 +94,7 @@ def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair], *, clusters: Itera
         if first == second or not (0 <= first < models and 0 <= second < models):
             raise ValueError(f"a pair must name two different models below {models}; got {(first, second)}")
     i, j = _columns(pairs)
+    totals = _totals(values, clusters)
     parts = _parts(values, clusters)
     # Straight from the differences: identical models then have a standard error of exactly 0.
     errors = np.array([beyond_rounding(float(np.sqrt(np.sum((parts[a] - parts[b]) ** 2)))) for a, b in pairs])
@@ -98,7 +102,15 @@ def pair_statistics(scores: ArrayLike, pairs: Sequence[Pair], *, clusters: Itera
     # The symmetric root is unique, so that another order of questions or another machine draws the same numbers.
     root = (vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))) @ vectors.T
     means = values.mean(axis=1)
-    return PairStatistics(tuple(pairs), means[i] - means[j], errors, root, parts.shape[1])
+    return PairStatistics(tuple(pairs), means[i] - means[j], errors, root, totals)
+
+
+def _totals(values: FloatArray, clusters: Iterable[Hashable] | None) -> FloatArray:
+    """Return the scores of each question, or their sums over each cluster, (M, units), ordered by value so that none of names moves the draws."""
+    if clusters is not None:
+        groups = group(clusters, values.shape[1])
+        values = np.stack([groups.totals(row) for row in values])
+    return values[:, np.lexsort(np.round(values, 9))]
 
 
 def _parts(values: FloatArray, clusters: Iterable[Hashable] | None) -> FloatArray:
@@ -196,18 +208,20 @@ def _largest(statistics: PairStatistics, draws: int, rng: np.random.Generator) -
     return np.concatenate([np.abs(batch[:, spread]).max(axis=1) for batch in _draws(statistics, draws, rng)])
 
 
-def step_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Test for each ordered pair H0: the first is not better than the second, by step-down max-T; shape (pairs,).
+def step_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> StepDown:
+    """Test for each ordered pair H0: the first is not better than the second, by step-down max-T over flipped signs.
 
-    Once a pair is rejected, the others need to beat only the largest of those left. The largest is that of Student's t statistics with as many
-    degrees of freedom as there are questions, or clusters, less one: few of them do not measure their own spread well.
+    The statistic is the sum of differences over the root of the sum of their squares, with a question or a cluster as one difference. Each draw
+    flips the signs of all differences of a random half of them, for all pairs at once. Once a pair is rejected, the others need to beat only the
+    largest of those left. For two models that answer right or wrong this is McNemar's exact test, up to the Monte Carlo error.
 
     Parameters
     ----------
     statistics
         The family of ordered pairs, from `pair_statistics`; one-sided, so give both directions to look for both.
     alpha
-        Probability of any false rejection in the family.
+        Probability of any false rejection in the family, where the differences of equal models are jointly as likely to have the opposite signs.
+        The sizes of clusters do not matter.
     draws, rng
         Number of draws, and where they come from.
 
@@ -219,73 +233,58 @@ def step_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rn
     References
     ----------
     Romano and Wolf (2005), Econometrica 73, 1237-1282, doi:10.1111/j.1468-0262.2005.00615.x. Mogstad, Romano, Shaikh and Wilhelm
-    (2024), Rev. Econ. Stud. 91, 476-518, doi:10.1093/restud/rdad006. Dunnett and Sobel (1954), Biometrika 41, 153-169,
-    doi:10.1093/biomet/41.1-2.153 (multivariate t).
+    (2024), Rev. Econ. Stud. 91, 476-518, doi:10.1093/restud/rdad006. Canay, Romano and Shaikh (2017), Econometrica 85, 1013-1030,
+    doi:10.3982/ECTA13081 (signs of clusters).
 
     Examples
     --------
     >>> scores = np.vstack([np.ones(40), np.arange(40) % 2])
-    >>> step_down(pair_statistics(scores, [(0, 1), (1, 0)]), draws=1000, rng=np.random.default_rng(1))
-    array([ True, False])
-    """
-    return stepped_down(statistics, alpha=alpha, draws=draws, rng=rng).rejected
-
-
-def stepped_down(statistics: PairStatistics, *, alpha: float = 0.05, draws: int, rng: np.random.Generator) -> StepDown:
-    """As `step_down`, with the critical value of the last step and its Monte Carlo standard error.
-
-    Raises
-    ------
-    ValueError
-        For impossible arguments.
-
-    References
-    ----------
-    As `step_down`.
-
-    Examples
-    --------
-    >>> scores = np.vstack([np.ones(40), np.arange(40) % 2])
-    >>> found = stepped_down(pair_statistics(scores, [(0, 1), (1, 0)]), draws=1000, rng=np.random.default_rng(1))
-    >>> found.rejected.tolist(), bool(1.5 < found.critical_value < 1.8)
+    >>> found = step_down(pair_statistics(scores, [(0, 1), (1, 0)]), draws=1000, rng=np.random.default_rng(1))
+    >>> found.rejected.tolist(), bool(1.5 < found.critical_value < 2.0)
     ([True, False], True)
     """
-    level = 1.0 - require_fraction("alpha", alpha)
-    require_count("draws", draws, minimum=100)
-    spread = statistics.errors > 0.0
-    observed = np.where(spread, statistics.differences / np.where(spread, statistics.errors, 1.0), -np.inf)
-    means = rng.standard_normal((draws, statistics.root.shape[0])) @ statistics.root.T
-    freedom = statistics.units - 1
-    means /= np.sqrt(rng.chisquare(freedom, draws) / freedom)[:, None]
-    rejected = np.zeros(len(statistics.pairs), dtype=np.bool_)
-    critical: _Quantile | None = None
-    while np.any(left := spread & ~rejected):
-        largest = np.concatenate([batch.max(axis=1) for batch in _standardised(statistics, means, left)])
-        critical = _quantile(largest, level)
-        fresh = left & (observed > critical.value)
-        if not fresh.any():
-            break
+    level = require_fraction("alpha", alpha)
+    # The data count as one draw: at most so many draws may be as large (Phipson and Smyth 2010).
+    allowed = math.floor(level * (require_count("draws", draws, minimum=100) + 1) + _TIE) - 1
+    totals, i, j = statistics.totals, *_columns(statistics.pairs)
+    sizes = np.array([beyond_rounding(float(np.sqrt(np.sum((totals[a] - totals[b]) ** 2)))) for a, b in statistics.pairs])
+    rejected, spread = np.zeros(i.size, dtype=np.bool_), sizes > 0.0
+    if allowed < 0 or not spread.any():
+        return StepDown(rejected, None, None)
+    summed = totals.sum(axis=1)
+    observed = np.where(spread, (summed[i] - summed[j]) / np.where(spread, sizes, 1.0), -np.inf)
+    flipped = _flipped(totals, draws, rng)
+    while True:
+        left = spread & ~rejected
+        largest = np.full(draws, -np.inf)
+        for first, second, size in zip(i[left], j[left], sizes[left], strict=True):
+            np.maximum(largest, (flipped[first] - flipped[second]) / size, out=largest)
+        critical = float(np.partition(largest, draws - 1 - allowed)[draws - 1 - allowed])
+        fresh = left & (observed > critical + _TIE)
         rejected |= fresh
-    return StepDown(rejected, critical.value if critical else None, critical.error if critical else None)
+        if not fresh.any() or not np.any(spread & ~rejected):
+            return StepDown(rejected, critical, _quantile(largest, 1.0 - level).error)
+
+
+def _flipped(totals: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Sums of scores with the signs of random questions or clusters flipped, (M, draws)."""
+    step = max(1, _CHUNK // totals.shape[1])
+    batches = []
+    for start in range(0, draws, step):
+        signs = rng.integers(0, 2, size=(min(step, draws - start), totals.shape[1]), dtype=np.int8)
+        batches.append(totals @ (2.0 * signs - 1.0).T)
+    return np.concatenate(batches, axis=1)
 
 
 def _draws(statistics: PairStatistics, draws: int, rng: np.random.Generator) -> Iterator[FloatArray]:
     """Standardised differences under H0, in batches of rows, (R, pairs); 0 for pairs without spread."""
     require_count("draws", draws, minimum=100)
+    i, j = _columns(statistics.pairs)
+    scale = np.where(statistics.errors > 0.0, statistics.errors, np.inf)
     step = max(1, _CHUNK // len(statistics.pairs))
     for start in range(0, draws, step):
         means = rng.standard_normal((min(step, draws - start), statistics.root.shape[0])) @ statistics.root.T
-        yield from _standardised(statistics, means, np.ones(len(statistics.pairs), dtype=np.bool_))
-
-
-def _standardised(statistics: PairStatistics, means: FloatArray, which: NDArray[np.bool_]) -> Iterator[FloatArray]:
-    """Divide the differences of drawn means by their standard errors, for some of the pairs, in batches of rows."""
-    i, j = (column[which] for column in _columns(statistics.pairs))
-    scale = np.where(statistics.errors > 0.0, statistics.errors, np.inf)[which]
-    step = max(1, _CHUNK // i.size)
-    for start in range(0, len(means), step):
-        batch = means[start : start + step]
-        yield np.asarray((batch[:, i] - batch[:, j]) / scale)
+        yield np.asarray((means[:, i] - means[:, j]) / scale)
 
 
 def _columns(pairs: Sequence[Pair]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

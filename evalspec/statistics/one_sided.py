@@ -22,12 +22,14 @@ from evalspec.statistics.binomials import cumulative
 from evalspec.statistics.designs import Design, about_spread, design_mean
 from evalspec.statistics.differences import PairedCounts, paired_difference, tango, tango_statistic
 from evalspec.statistics.exact_differences import fay_lumbard, fay_lumbard_p
+from evalspec.statistics.gaffke import gaffke_bound, gaffke_method, gaffke_p, units_of
 from evalspec.statistics.p_values import held
 from evalspec.statistics.quadrature import Rule, gauss_legendre
 from evalspec.statistics.restricted_shares import restricted_shares
 
 Method = Literal["score", "exact", "e_value"]
-"""`score`: Tango's. `exact`: Fay and Lumbard's, the exact McNemar test at a limit of 0. `e_value`: a mixture of bets, for any number of looks."""
+"""`score`: Tango's. `exact`: Fay and Lumbard's, the exact McNemar test at a limit of 0. `e_value`: a mixture of bets, for any number of looks.
+Of scores that are no right and wrong answers of independent questions, `score` is Student's t test and `exact` Gaffke's."""
 
 NODES = 16
 """Nodes of each panel of the mixture over bets; panels are about four standard deviations wide where the best bet is surest."""
@@ -151,6 +153,39 @@ def mean_above(differences: ArrayLike, design: Design, limit: float, *, alpha: f
     p_value = held(stdtr(moments.degrees_of_freedom, -statistic))
     caution = about_spread(moments)
     return OneSided(moments.mean, p_value, interval.low, interval.low > limit, moments.method, clusters=moments.clusters, caution=caution)
+
+
+def bounded_mean_above(differences: ArrayLike, design: Design, limit: float, *, alpha: float = 0.025) -> OneSided:
+    """Test H0: the mean of the question differences is at most ``limit``, by Gaffke's bound for scores of any distribution.
+
+    Parameters
+    ----------
+    differences
+        As `mean_above`, each in [-1, 1].
+    design
+        Of the same questions; strata and pools are passed over, and questions then count as independent draws.
+    limit, alpha
+        As `above`.
+
+    Raises
+    ------
+    ValueError
+        With a single cluster, or weighted strata.
+
+    References
+    ----------
+    As `gaffke_bound`, which says what of its guarantee is proven.
+
+    Examples
+    --------
+    >>> round(bounded_mean_above([0.5, 0.0, 0.75, 0.0], Design(), 0.0).p_value, 4)
+    0.381
+    """
+    units = units_of(differences, design, smallest=-1.0)
+    bound = gaffke_bound(units, alpha=require_one_sided(alpha))
+    clusters = units.number if design.clusters is not None else None
+    method = gaffke_method(design)
+    return OneSided(units.mean, gaffke_p(units, limit), bound, bound > limit, method, clusters=clusters, caution=units.caution)
 
 
 def log_e_value_above(counts: PairedCounts, limit: float) -> float:

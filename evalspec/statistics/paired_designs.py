@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +19,10 @@ from evalspec.statistics.differences import PairedCounts, tango
 from evalspec.statistics.groups import group
 from evalspec.statistics.means import paired_mean
 from evalspec.statistics.p_values import student_p
-from evalspec.statistics.permutations import sign_flip, sign_flip_exact
+from evalspec.statistics.permutations import sign_flip, sign_flip_exact, whole_multiples
 from evalspec.statistics.pool_tests import pool_mcnemar
 from evalspec.statistics.proportions import Interval
 
-ENOUGH_CLUSTERS = 30
 MOST_FLIPPED_EXACTLY = 20
 ENOUGH_DISCORDANT = 10
 FEW_DISCORDANT = (
@@ -32,7 +31,7 @@ FEW_DISCORDANT = (
 )
 DRAWN_WITHIN = "questions were drawn within subjects, and the test for a part of a pool is exact for a simple random sample"
 
-DifferenceTest = Literal["t", "stratified_t", "cr2_t", "cluster_means_t", "cluster_sign_flip", "pool_exact"]
+DifferenceTest = Literal["t", "stratified_t", "cluster_means_t", "cluster_sign_flip", "pool_exact"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,9 @@ def design_difference(
 ) -> DesignDifference:
     """Mean of first minus second with Student's interval and test on the question differences.
 
-    Clusters get CR2 and Bell and McCaffrey's degrees of freedom; below 30 of them the test flips the signs of whole clusters instead, over all
-    arrangements up to 20 clusters that differ, by random draws above.
+    The interval of clusters has CR2 and Bell and McCaffrey's degrees of freedom. Their test flips the signs of whole clusters: over all arrangements
+    where the sums of clusters are whole multiples of one part, as those of right and wrong answers are, or up to 20 clusters differ; by random draws
+    otherwise.
 
     Parameters
     ----------
@@ -71,12 +71,13 @@ def design_difference(
     level
         Two-sided confidence level, in (0, 1).
     draws, rng
-        Number of random flips where there are too many clusters to enumerate, and where they come from.
+        Number of random flips where not all can be counted, and where they come from.
 
     Raises
     ------
     ValueError
-        With the reason, where the test is undefined: fewer than two questions or clusters, or equal differences that are not 0.
+        With the reason, where the test is undefined: fewer than two questions or clusters, or, where no clusters are flipped, equal differences
+        that are not 0.
 
     References
     ----------
@@ -91,7 +92,7 @@ def design_difference(
     """
     a, b = require_scores("first", first, minimum=2), require_scores("second", second, minimum=2)
     paired, moments = paired_mean(a, b), design_mean(a - b, design)
-    if moments.standard_error == 0.0 and moments.mean != 0.0:
+    if moments.standard_error == 0.0 and moments.mean != 0.0 and moments.method != "cr2_t":
         raise ValueError(f"all {a.size} differences lead to one value without any spread, so nothing measures how sure it is")
     tested = _tested(a - b, design, moments, draws, rng)
     return DesignDifference(
@@ -117,18 +118,21 @@ class _Tested:
 
 
 def _tested(differences: FloatArray, design: Design, moments: DesignMean, draws: int, rng: np.random.Generator) -> _Tested:
-    if design.clusters is not None and not design.by_cluster and (moments.clusters or 0) < ENOUGH_CLUSTERS:
-        # By name, so that the order of questions cannot move the draws.
-        totals = _cluster_totals(differences, design.clusters)
-        if np.count_nonzero(totals) <= MOST_FLIPPED_EXACTLY:
-            return _Tested(sign_flip_exact(totals), None, "cluster_sign_flip")
-        flipped = sign_flip(totals, draws=draws, rng=rng)
-        return _Tested(flipped.p_value, flipped.standard_error, "cluster_sign_flip")
+    if moments.method == "cr2_t":
+        return _flipped(_cluster_totals(differences, cast("NDArray[np.str_]", design.clusters)), draws, rng)
     statistic = abs(moments.mean) / moments.standard_error if moments.standard_error > 0.0 else 0.0
     return _Tested(student_p(statistic, moments.degrees_of_freedom), None, moments.method)
 
 
+def _flipped(totals: FloatArray, draws: int, rng: np.random.Generator) -> _Tested:
+    if np.count_nonzero(totals) <= MOST_FLIPPED_EXACTLY or whole_multiples(totals) is not None:
+        return _Tested(sign_flip_exact(totals), None, "cluster_sign_flip")
+    flipped = sign_flip(totals, draws=draws, rng=rng)
+    return _Tested(flipped.p_value, flipped.standard_error, "cluster_sign_flip")
+
+
 def _cluster_totals(differences: FloatArray, clusters: NDArray[np.str_]) -> FloatArray:
+    """Sums within clusters, by name, so that the order of questions cannot move the draws."""
     groups = group(clusters, differences.size)
     order = sorted(range(len(groups.names)), key=lambda place: str(groups.names[place]))
     return groups.totals(differences)[order]

@@ -15,11 +15,18 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalspec.statistics.arguments import FloatArray, require_count, require_scores
+from evalspec.statistics.arguments import FloatArray, IntArray, require_count, require_scores
 from evalspec.statistics.groups import group
+from evalspec.statistics.p_values import held
 
 MOST_ENUMERATED = 1 << 20
 """Exact tests refuse to enumerate more arrangements than this."""
+
+FINEST_PART = 100
+"""Differences are taken for whole multiples of a part of one down to this one."""
+
+_WHOLE = 1e-9
+"""How near a sum of averages must come to a whole number of parts to be it, up to rounding."""
 
 _TIE = 1e-12
 """Sums that differ by rounding only must count as ties; relative to the sum of sizes."""
@@ -70,16 +77,20 @@ def sign_flip(differences: ArrayLike, *, draws: int, rng: np.random.Generator) -
 
 
 def sign_flip_exact(differences: ArrayLike) -> float:
-    """Exact two-sided sign-flip p-value over all arrangements of at most 20 differences that are not 0.
+    """Exact two-sided sign-flip p-value over all arrangements of signs.
+
+    Any number of differences that are whole multiples of one part (`whole_multiples`), by counting how many arrangements lead to each sum; at most
+    20 others that are not 0, by enumeration.
 
     Raises
     ------
     ValueError
-        When a difference is missing, or more than 20 are not 0.
+        When a difference is missing, or more than 20 are not 0 and no whole multiples.
 
     References
     ----------
-    Fisher (1935), The Design of Experiments, section 21.
+    Fisher (1935), The Design of Experiments, section 21. Pagano and Tritchler (1983), J. Am. Stat. Assoc. 78, 435-440,
+    doi:10.1080/01621459.1983.10477990 (counting sums).
 
     Examples
     --------
@@ -87,6 +98,9 @@ def sign_flip_exact(differences: ArrayLike) -> float:
     0.25
     """
     values = require_scores("differences", differences)
+    wholes = whole_multiples(values)
+    if wholes is not None:
+        return _share_of_sums(wholes)
     values = values[values != 0.0]
     if 1 << values.size > MOST_ENUMERATED:
         raise ValueError(f"at most 20 differences other than 0 can be enumerated; got {values.size}: use sign_flip")
@@ -94,6 +108,44 @@ def sign_flip_exact(differences: ArrayLike) -> float:
     for value in values:
         sums = np.concatenate([sums + value, sums - value])
     return float(np.mean(np.abs(sums) >= _threshold(values)))
+
+
+def whole_multiples(values: ArrayLike) -> IntArray | None:
+    """Whole numbers in the proportions of the values, such as counts of averages over repeats; None where no part up to a hundredth divides them.
+
+    References
+    ----------
+    Pagano and Tritchler (1983), J. Am. Stat. Assoc. 78, 435-440, doi:10.1080/01621459.1983.10477990.
+
+    Examples
+    --------
+    >>> whole_multiples([0.25, -1.5])
+    array([ 1, -6])
+    """
+    array = np.asarray(values, dtype=np.float64)
+    for parts in range(1, FINEST_PART + 1):
+        scaled = array * parts
+        rounded = np.rint(scaled)
+        if np.all(np.abs(scaled - rounded) <= _WHOLE):
+            return rounded.astype(np.int64) if np.abs(rounded).sum() <= MOST_ENUMERATED else None
+    return None
+
+
+def _share_of_sums(wholes: IntArray) -> float:
+    """Share of arrangements of signs whose sum is as far from 0 as that of the numbers given."""
+    sizes = np.sort(np.abs(wholes[wholes != 0]))
+    total, observed = int(sizes.sum()), abs(int(wholes.sum()))
+    if observed == 0:
+        return 1.0
+    # The sum with random signs is twice that of a random part of the sizes, less their total.
+    chances = np.zeros(total + 1)
+    chances[0], reached = 1.0, 0
+    for size in sizes.tolist():
+        taken = chances[: reached + 1].copy()
+        chances[: reached + size + 1] *= 0.5
+        chances[size : reached + size + 1] += 0.5 * taken
+        reached += size
+    return held(2.0 * float(chances[(total + observed) // 2 :].sum()))
 
 
 def reshuffle_exact(first: ArrayLike, second: ArrayLike) -> float:

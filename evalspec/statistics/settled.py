@@ -15,7 +15,7 @@ import numpy as np
 from evalspec.statistics.arguments import FloatArray
 from evalspec.statistics.designs import Design
 from evalspec.statistics.differences import PairedCounts
-from evalspec.statistics.one_sided import LimitTest, OneSided, above, mean_above
+from evalspec.statistics.one_sided import LimitTest, OneSided, above, bounded_mean_above, mean_above
 
 Outcome = Literal["shown", "open", "refuted"]
 
@@ -50,17 +50,18 @@ def settled_difference(first: FloatArray, second: FloatArray, design: Design, te
     design
         Of the same questions; right and wrong answers are counted as independent draws unless they come in clusters.
     test
-        The limit, the one-sided level, and the method for right and wrong answers.
+        The limit, the one-sided level, and the method; of fractional scores and clusters, ``score`` is Student's t test and ``exact`` Gaffke's.
 
     Raises
     ------
     ValueError
-        With the reason, where scores are fractional or come in clusters and the method is not ``score``, or nothing measures how sure the
+        With the reason, where scores are fractional or come in clusters and the method is ``e_value``, or nothing measures how sure the
         mean is.
 
     References
     ----------
-    As `above` and `mean_above`. Two one-sided tests: Schuirmann (1987), J. Pharmacokinet. Biopharm. 15, 657-680, doi:10.1007/BF01068419.
+    As `above`, `mean_above` and `bounded_mean_above`. Two one-sided tests: Schuirmann (1987), J. Pharmacokinet. Biopharm. 15, 657-680,
+    doi:10.1007/BF01068419.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def settled_difference(first: FloatArray, second: FloatArray, design: Design, te
     """
     worst, best = (_filled(first, second, value) for value in (0.0, 1.0))
     binary = bool(np.all((worst == 0.0) | (worst == 1.0))) and design.clusters is None
-    if not binary and test.method != "score":
+    if not binary and test.method == "e_value":
         raise ValueError(
             f"method {test.method} counts right and wrong answers of independent questions; these scores are fractional or come in clusters"
         )
@@ -102,7 +103,8 @@ def _filled(first: FloatArray, second: FloatArray, value: float) -> FloatArray:
 def _tested(scores: FloatArray, design: Design, test: LimitTest, *, binary: bool) -> OneSided:
     if binary:
         return above(PairedCounts.from_scores(*scores), test.limit, alpha=test.alpha, method=test.method)
-    return mean_above(scores[0] - scores[1], design, test.limit, alpha=test.alpha)
+    test_mean = bounded_mean_above if test.method == "exact" else mean_above
+    return test_mean(scores[0] - scores[1], design, test.limit, alpha=test.alpha)
 
 
 def _outcome(low: OneSided, high: OneSided, test: LimitTest) -> Outcome:

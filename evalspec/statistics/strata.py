@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evalspec.statistics.arguments import FloatArray, as_floats, beyond_rounding, require_scores
+from evalspec.statistics.designs import Design, stratum_parts
 from evalspec.statistics.groups import Groups, group
 
 Weighting = Literal["micro", "macro"]
@@ -64,12 +65,10 @@ def stratified_mean(scores: ArrayLike, strata: Iterable[Hashable], *, weights: W
         lonely = groups.names[int(groups.sizes.argmin())]
         raise ValueError(f"stratum {lonely!r} has 1 question; the spread within a stratum needs at least 2")
     shares = _shares(groups, weights)
-    means = groups.totals(values) / groups.sizes
-    squares = groups.totals((values - means[groups.codes]) ** 2)
-    errors = np.sqrt(squares / (groups.sizes - 1) / groups.sizes)
-    error = combined_standard_error(errors, shares)
+    parts = stratum_parts(values, Design(), groups)
+    error = combined_standard_error(np.sqrt(parts.variances), shares)
     # Shares sum to 1 up to rounding only, and a mean lies among its scores.
-    mean = float(np.clip(shares @ means, values.min(), values.max()))
+    mean = float(np.clip(shares @ parts.means, values.min(), values.max()))
     return StratifiedMean(mean, beyond_rounding(error), groups.names, tuple(shares.tolist()), values.size)
 
 

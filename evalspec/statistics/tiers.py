@@ -95,7 +95,7 @@ def simultaneous_rank_intervals(scores: ArrayLike, *, alpha: float = 0.05, draws
     """
     models = np.shape(scores)[0]
     pairs = [(i, j) for i in range(models) for j in range(models) if i != j]
-    rejected = step_down(pair_statistics(scores, pairs), alpha=alpha, draws=draws, rng=rng)
+    rejected = step_down(pair_statistics(scores, pairs), alpha=alpha, draws=draws, rng=rng).rejected
     return rank_intervals(_matrix(pairs, rejected, models))
 
 
@@ -126,7 +126,7 @@ def marginal_rank_interval(scores: ArrayLike, model: int, *, alpha: float = 0.05
     """
     models = np.shape(scores)[0]
     pairs = [pair for j in range(models) if j != model for pair in ((model, j), (j, model))]
-    rejected = step_down(pair_statistics(scores, pairs), alpha=alpha, draws=draws, rng=rng)
+    rejected = step_down(pair_statistics(scores, pairs), alpha=alpha, draws=draws, rng=rng).rejected
     intervals = rank_intervals(_matrix(pairs, rejected, models))
     return RankInterval(intervals.low[model], intervals.high[model])
 

@@ -28,6 +28,7 @@ from evalspec.reporting.figures import Chart
 from evalspec.reporting.numbers import format_number
 from evalspec.statistics.clusters import clustered_interval
 from evalspec.statistics.multiplicity import bonferroni_critical_value
+from evalspec.statistics.p_values import SMALLEST_P
 from evalspec.testing import check_analysis, sample_responses
 
 from .tables import rendered
@@ -236,7 +237,7 @@ def test_clustered_questions_are_never_tested_as_independent_ones() -> None:
     row = computed(benchmark_of(scores, clusters=tuple(labels.tolist())), family="adjacent").rows[0]
     interval = clustered_interval(scores[0, :, 0] - scores[1, :, 0], labels)
     sign = 1 if row.first == "a" else -1
-    assert (row.test, row.method, row.clusters) == ("cr2_t", "cr2_t", 40)
+    assert (row.test, row.method, row.clusters) == ("cluster_sign_flip", "cr2_t", 40)
     assert sorted((row.low, row.high)) == pytest.approx(sorted((sign * interval.low, sign * interval.high)))
     few = computed(benchmark_of(scores[:, :120], clusters=tuple(labels[:120].tolist())), family="adjacent").rows[0]
     assert few.test == "cluster_sign_flip"
@@ -271,6 +272,26 @@ def test_a_p_value_too_small_for_a_double_keeps_its_logarithm() -> None:
     assert format_number(row.log10_p, "p_log10") == "< 1e-300"
 
 
+def test_a_single_comparison_needs_no_drawn_critical_value() -> None:
+    each = computed(table(1217, 219, 182, 382), family="all_pairs")
+    alone = computed(table(1217, 219, 182, 382), family="all_pairs", intervals="simultaneous")
+    assert (alone.critical, alone.critical_by) == (None, None)
+    assert (alone.rows[0].low, alone.rows[0].high) == (each.rows[0].low, each.rows[0].high)
+
+
+def test_only_more_than_two_models_have_neighbours_that_their_scores_chose() -> None:
+    options = {"kind": "mcnemar", "family": "adjacent"}
+    assert "look closer than models picked in advance" in rendered(ANALYSIS, RESPONSES, options)
+    assert "picked in advance" not in rendered(ANALYSIS, table(1217, 219, 182, 382), options)
+
+
+def test_a_logarithm_is_left_out_where_student_s_p_value_is_too_small_for_a_double() -> None:
+    scores = np.random.default_rng(1).uniform([[0.5], [0.0]], [[0.9], [0.4]], (2, 4000))
+    row = computed(responses_of(scores), family="adjacent").rows[0]
+    assert (row.test, row.log10_p) == ("t", None)
+    assert row.p_value == SMALLEST_P
+
+
 def test_simultaneous_intervals_reach_as_far_as_the_largest_of_all_statistics() -> None:
     each, all_at_once = computed(family="all_pairs"), computed(family="all_pairs", intervals="simultaneous")
     assert 2.5 < all_at_once.critical < bonferroni_critical_value(20) + 0.03
@@ -285,6 +306,15 @@ def test_simultaneous_intervals_fall_back_on_bonferroni_where_scores_are_missing
     result = computed(gaps, family="all_pairs", intervals="simultaneous")
     assert (result.critical_by, result.critical_error) == ("bonferroni", None)
     assert result.critical == pytest.approx(bonferroni_critical_value(20))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "by"), [((10,) * 40, "max_t"), ((10,) * 20, "bonferroni"), ((200, *(5,) * 40), "bonferroni"), ((400,), "bonferroni")]
+)
+def test_simultaneous_intervals_fall_back_on_bonferroni_where_clusters_are_worth_too_few(sizes: tuple[int, ...], by: str) -> None:
+    labels = tuple(f"c{place}" for place, size in enumerate(sizes) for _ in range(size))
+    scores = (np.random.default_rng(4).random((3, len(labels), 1)) < 0.6).astype(np.float64)
+    assert computed(benchmark_of(scores, clusters=labels), family="all_pairs", intervals="simultaneous").critical_by == by
 
 
 def test_a_row_whose_interval_and_decision_part_is_marked() -> None:

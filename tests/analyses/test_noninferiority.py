@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 
-from evalspec.analyses.noninferiority import ANALYSIS, check_test, comparisons, compute, estimates, stricter
+from evalspec.analyses.noninferiority import ANALYSIS, check_test, comparisons, compute, estimates, sources_used, stricter
 from evalspec.analyses.noninferiority_results import NoninferiorityOptions, NoninferiorityResult, NoninferiorityRow
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Context
 from evalspec.testing import check_analysis, sample_responses
+
+from .tables import rendered
 
 MISSING = np.nan
 PAIR = {"candidate": "a", "baseline": "b"}
@@ -175,8 +177,35 @@ def test_clusters_and_fractional_scores_are_averaged_with_the_design_s_standard_
     assert repeated.low == pytest.approx(repeated.difference - 1.965927 * spread, rel=1e-6)  # t quantile, 399 degrees of freedom
 
 
+@pytest.mark.parametrize("hypothesis", ["noninferiority", "equivalence", "superiority"])
+def test_the_exact_method_bounds_clusters_and_fractional_scores_without_taking_a_shape_for_granted(hypothesis: str) -> None:
+    rng = np.random.default_rng(4)
+    scores = (rng.random((2, 400)) < 0.7).astype(float)
+    asked = {"method": "exact", "hypothesis": hypothesis, **({} if hypothesis == "superiority" else {"margin": 0.1})}
+    clustered = computed(responses_of(scores, clusters=tuple(f"c{index // 10}" for index in range(400))), **asked)
+    repeated = computed(responses_of(np.stack([scores, scores[:, ::-1]], axis=2)), **asked)
+    for result, method, clusters in ((clustered, "gaffke_clustered", 40), (repeated, "gaffke", None)):
+        (found,) = result.rows
+        assert (found.interval, found.clusters, found.only_candidate) == (method, clusters, None)
+        assert found.low < found.difference < found.high
+        assert estimates(result)[0].method == method
+        assert any("Gaffke" in work for work in sources_used(result))
+        assert not any("Fay" in work or "McNemar" in work for work in sources_used(result))
+        assert any("Schuirmann" in work for work in sources_used(result)) == (hypothesis == "equivalence")
+
+
+def test_what_a_single_question_shows_by_student_s_t_is_cautioned_about_and_gaffke_s_bound_does_not_show_it() -> None:
+    scores = np.zeros((2, 40))
+    scores[0, 0] = 0.1
+    found = row(responses_of(scores), margin=0.05)
+    assert found.outcome == "shown"
+    assert "1 of 40 questions has another score than all others: fewer than 10 make the spread" in str(found.caution)
+    assert found.caution in rendered(ANALYSIS, responses_of(scores), {"kind": "noninferiority", **PAIR, "margin": 0.05})
+    assert row(responses_of(scores), margin=0.05, method="exact").outcome == "open"
+
+
 def test_what_a_method_cannot_count_is_refused_with_a_reason() -> None:
-    assert "fractional" in (row(responses_of(np.array([[0.5, 1.0, 0.0], [1.0, 1.0, 0.0]])), margin=0.1, method="exact").undefined or "")
+    assert "fractional" in (row(responses_of(np.array([[0.5, 1.0, 0.0], [1.0, 1.0, 0.0]])), margin=0.1, method="e_value").undefined or "")
     weighted = responses_of(np.array([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]]), weights=np.array([1.5, 0.75, 0.75]))
     assert "weighted" in (row(weighted, margin=0.1).undefined or "")
     assert "equal" in (row(responses_of(np.array([[0.5, 0.5, 0.5], [0.5, 0.5, 0.5]])), margin=0.1).undefined or "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from math import comb
 
 import numpy as np
 import pytest
@@ -50,11 +51,17 @@ def weighted(responses: Responses) -> Responses:
     return replace(responses, benchmarks=(replace(first, weights=weights / weights.mean()),))
 
 
+def graded(responses: Responses) -> Responses:
+    rng = np.random.default_rng(3)
+    return replace(responses, benchmarks=tuple(replace(one, scores=one.scores * rng.random(one.scores.shape)) for one in responses.benchmarks))
+
+
 SHAPES = {
     "plain": sample_responses(),
     "repeats": sample_responses(repeats=3),
     "few clusters": sample_responses(clusters=12),
     "more clusters than can be enumerated": sample_responses(clusters=25),
+    "clusters whose sums cannot be counted": graded(sample_responses(clusters=25)),
     "many clusters": sample_responses(clusters=40),
     "pool": pooled(sample_responses()),
     "weighted": weighted(sample_responses()),
@@ -102,10 +109,22 @@ def test_repeats_have_a_table_of_what_their_average_hides() -> None:
 
 
 def test_a_test_that_flips_clusters_at_random_prints_its_error() -> None:
-    text = section("mcnemar", SHAPES["more clusters than can be enumerated"], family="all_pairs")
+    text = section("mcnemar", SHAPES["clusters whose sums cannot be counted"], family="all_pairs")
     assert "flips the signs of whole clusters" in text
     assert "±" in text
-    assert "over all arrangements" in section("mcnemar", SHAPES["few clusters"], family="all_pairs")
+    for shape in ("few clusters", "more clusters than can be enumerated", "many clusters"):
+        assert "over all arrangements" in section("mcnemar", SHAPES[shape], family="all_pairs")
+
+
+@pytest.mark.parametrize(("kind", "options"), [("mcnemar", {"family": "all_pairs"}), ("tiers", {})])
+def test_a_family_too_large_for_random_flips_is_told_that_they_separate_nothing_in_it(kind: str, options: dict[str, object]) -> None:
+    drawn = SHAPES["clusters whose sums cannot be counted"]
+    family = sum(comb(len(one.models), 2) for one in drawn.benchmarks)
+    told = f"By 20,000 random flips no p-value is below 5e-05, and Holm&#39;s method takes the smallest of {family} comparisons times their number: "
+    assert told + f"none that is tested so can be separated before {family - 4} others are." in section(kind, drawn, **options, alpha=0.0002)
+    assert told not in section(kind, drawn, **options, alpha=0.05)
+    assert told not in section(kind, SHAPES["few clusters"], **options, alpha=0.0002)  # counted, not drawn
+    assert kind == "tiers" or told not in section(kind, drawn, **options, alpha=0.0002, correction="none")
 
 
 def test_where_interval_and_decision_part_a_sentence_says_why() -> None:
@@ -128,6 +147,82 @@ def test_an_e_value_is_printed_beside_its_p_and_no_other_method_has_one() -> Non
     assert "p is one over the e-value" in e_value
     assert " e-value p at any look Shown? " in e_value
     assert "e-value p" not in section("noninferiority", SHAPES["plain"], **asked)
+
+
+def test_clusters_that_all_differ_by_as_much_have_a_p_value_and_a_reason_instead_of_an_interval() -> None:
+    one = SHAPES["few clusters"].benchmarks[-1]
+    scores = np.repeat([1.0, 0.0], [1, len(one.models) - 1])[:, None, None] * np.ones_like(one.scores)
+    apart = replace(SHAPES["few clusters"], benchmarks=(replace(one, scores=scores, reasons=np.zeros_like(one.reasons)),))
+    text = section("mcnemar", apart, family="named", pairs=[["model-0", "model-1"]])
+    assert " +100.0 undefined 0.0005 separated " in text  # 2 / 2^12
+    assert "the spread is 0, so it gives no interval." in text
+
+
+MARGIN: dict[str, object] = {**COMPARED, "margin": 0.05}
+ALMOST_ALIKE = "By Student's t it can be far larger where nearly all differences are alike, or questions or clusters are few."
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "says", "never"),
+    [
+        ("plain", {"method": "score"}, ["measured rates of Tango's test", "p is approximately the chance", "or the e-value, before"], [ALMOST_ALIKE]),
+        ("few clusters", {"method": "score"}, ["Student's one-sided t test", ALMOST_ALIKE, "declares planned looks before"], ["Tango"]),
+        (
+            "repeats",
+            {"method": "exact"},
+            ["Gaffke's for means", "p is a bound, as far as that conjecture holds, on the chance", "declares planned looks before"],
+            ["Fay", "clusters of one"],
+        ),
+        ("few clusters", {"method": "exact"}, ["The conjecture is about clusters of one size", "not of questions"], ["Fay", "Student"]),
+        (
+            "plain",
+            {"method": "exact"},
+            ["Fay and Lumbard's", "not proven", "p is a bound, as far as that conjecture holds, on the chance"],
+            ["Gaffke", "Student"],
+        ),
+        (
+            "plain",
+            {"method": "exact", "hypothesis": "equivalence"},
+            ["would count against the equivalence, on either side"],
+            ["the lower bound and p"],
+        ),
+        ("plain", {"method": "e_value"}, ["p is one over the e-value", "whenever one stops"], ["approximately", "Gaffke", "Tango"]),
+    ],
+)
+def test_the_words_of_a_release_comparison_are_those_of_its_method_and_its_scores(
+    shape: str, options: dict[str, object], says: list[str], never: list[str]
+) -> None:
+    one = SHAPES[shape].benchmarks[-1 if "clusters" in shape else 0]
+    answered = replace(one, strata=False, scores=np.nan_to_num(one.scores), reasons=np.zeros_like(one.reasons))
+    text = section("noninferiority", replace(SHAPES[shape], benchmarks=(answered,)), **MARGIN, **options)
+    assert [words for words in says if words not in text] == []
+    assert [words for words in never if words in text] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "says"), [("exact", "the levels of all looks add up to 0.025 , which bounds"), ("score", "have 0.025 , approximately")]
+)
+def test_planned_looks_have_their_alpha_together_as_far_as_the_method_keeps_it(method: str, says: str) -> None:
+    asked = len(SHAPES["plain"].benchmarks[0].questions)
+    assert says in section("noninferiority", SHAPES["plain"], **MARGIN, method=method, looks={"at": [asked, 2 * asked], "this": 1})
+
+
+def test_the_exact_mcnemar_test_of_superiority_leans_on_no_conjecture() -> None:
+    alone = replace(SHAPES["plain"], benchmarks=SHAPES["plain"].benchmarks[:1])
+    text = section("noninferiority", alone, **COMPARED, hypothesis="superiority", method="exact")
+    assert "p is a bound on the chance of answers" in text
+    assert "conjecture" not in text
+
+
+def test_an_equivalence_says_which_way_its_two_sides_count_missing_answers() -> None:
+    first = SHAPES["plain"].benchmarks[0]
+    scores, reasons = first.scores.copy(), first.reasons.copy()
+    scores[0, 0], reasons[0, 0] = np.nan, 2
+    lacking = replace(SHAPES["plain"], benchmarks=(replace(first, scores=scores, reasons=reasons),))
+    both = section("noninferiority", lacking, **MARGIN, hypothesis="equivalence")
+    assert "difference and lower bound count them against the candidate" in both
+    assert "in its favour, and p is the larger one of the two sides, each so counted" in both
+    assert "difference, lower bound and p count them against the candidate" in section("noninferiority", lacking, **MARGIN)
 
 
 @pytest.mark.parametrize("correction", ["holm", "none"])
@@ -156,13 +251,35 @@ def test_an_exact_interval_of_a_part_of_a_pool_says_that_it_is_exact() -> None:
     assert "approximately" not in text
 
 
-@pytest.mark.parametrize("shape", ["few clusters", "many clusters", "weighted"])
-def test_an_exact_interval_on_an_effective_number_of_questions_says_that_it_is_approximate(shape: str) -> None:
-    text = section("intervals", SHAPES[shape], method="clopper_pearson")
+def test_an_exact_interval_on_an_effective_number_of_questions_says_that_it_is_approximate() -> None:
+    text = section("intervals", SHAPES["weighted"], method="clopper_pearson")
     assert "keeps its level approximately: what Clopper-Pearson keeps at every size, it keeps for independent questions" in text
     independent = tuple(replace(entry, strata=False) for entry in sample_responses().benchmarks)
     assert "approximately" not in section("intervals", replace(sample_responses(), benchmarks=independent), method="clopper_pearson")
+    assert "keeps its level approximately" in section("intervals", SHAPES["weighted"], method="wilson")
+
+
+@pytest.mark.parametrize("shape", ["few clusters", "many clusters"])
+def test_bounds_of_clusters_say_what_their_guarantee_is_and_what_they_take_for_granted(shape: str) -> None:
+    text = section("intervals", SHAPES[shape], method="clopper_pearson")
+    assert "Gaffke, clusters" in text
+    assert "is a conjecture, which calculation supports and to which no counterexample is known" in text
+    assert "their sizes say nothing about their scores" in text
+    assert "independent questions that the clusters leave" not in text
     assert "keeps its level approximately" in section("intervals", SHAPES[shape], method="wilson")
+
+
+def test_exact_bounds_of_averages_over_repeats_are_gaffke_s() -> None:
+    unstratified = tuple(replace(entry, strata=False) for entry in SHAPES["repeats"].benchmarks)
+    text = section("intervals", replace(SHAPES["repeats"], benchmarks=unstratified), method="clopper_pearson")
+    assert "bounds on both sides, for scores that are not only right or wrong" in text
+    margin = {"candidate": "model-0", "baseline": "model-1", "margin": 0.05, "method": "exact"}
+    told = section("noninferiority", SHAPES["repeats"], **margin)
+    assert "The bounds are Gaffke's for means of differences" in told
+    assert "Fay and Lumbard" not in told
+    assert "clusters are taken as independent draws" not in told
+    assert "clusters are taken as independent draws" in section("noninferiority", SHAPES["few clusters"], **margin)
+    assert "Gaffke" not in section("noninferiority", SHAPES["plain"], **margin)
 
 
 def test_intervals_that_hold_all_together_say_for_which_pairs_and_by_which_quantile() -> None:

@@ -114,6 +114,24 @@ def test_it_passes_what_every_analysis_must_pass() -> None:
     check_analysis(ANALYSIS, {"kind": "split_half", "draws": 1000})
 
 
+def test_the_report_says_that_a_runner_up_is_picked_too_where_there_are_more_than_two_models() -> None:
+    """Four models of one accuracy behind a better one: the half that chooses shows the smaller lead of the two."""
+    answers = np.random.default_rng(3).random((5, 1000)) < [[0.9], [0.8], [0.8], [0.8], [0.8]]
+    row = computed(responses_of(answers.astype(float))).rows[0]
+    assert row.lead_selected.value < row.lead_held_out.value
+    options = {"kind": "split_half", "draws": 1000}
+    text = rendered(ANALYSIS, responses_of(answers.astype(float)), options)
+    assert "A runner-up picked out of several models is flattered too" in text
+    assert "A runner-up" not in rendered(ANALYSIS, responses_of(answers[:2].astype(float)), options)
+
+
+def test_the_report_gives_a_frequency_of_all_splits_a_limit_and_no_error_of_zero() -> None:
+    answers = np.concatenate([np.ones((1, 60)), np.zeros((2, 60))])
+    text = rendered(ANALYSIS, responses_of(answers), {"kind": "split_half", "draws": 1000})
+    assert "not below 99.62 %" in text
+    assert "above 0.00 points" not in text
+
+
 def test_the_report_says_what_the_errors_speak_of() -> None:
     text = rendered(ANALYSIS, article_like(), {"kind": "split_half", "draws": 1000})
     assert "say nothing about other questions" in text

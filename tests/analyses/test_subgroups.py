@@ -16,6 +16,8 @@ from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Context
 from evalspec.testing import check_analysis, sample_responses
 
+from .tables import rendered, responses_of
+
 RESPONSES = sample_responses(questions=300)
 FIRST = RESPONSES.benchmarks[0]
 SUBJECTS = np.array(FIRST.subjects)
@@ -119,3 +121,9 @@ def test_a_check_of_a_subject_is_decided_by_its_interval_or_at_a_limit_of_zero_b
     assert (check_test(pair, ahead, (), 1).test, check_test(pair, ahead, (), 1).shared_by_subjects) == ("exact", True)
     margin = check_test(pair, ahead.model_copy(update={"above": -0.1}), (), 1)
     assert (margin.test, margin.alpha, margin.shared_by_subjects) == ("score", pytest.approx(0.05), False)
+
+
+def test_the_error_of_the_smallest_p_value_by_reshuffling_has_no_made_up_digits() -> None:
+    apart = responses_of(np.repeat([[1.0, 0.0]], 40, axis=1), subjects=("law",) * 40 + ("logic",) * 40, strata=True)
+    text = rendered(ANALYSIS, apart, {"kind": "subgroups", "model": "m0"})
+    assert "p < 0.0001 (Monte Carlo standard error 0.0001 )" in text

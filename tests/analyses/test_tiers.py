@@ -11,7 +11,7 @@ from statsmodels.stats.multitest import multipletests
 
 from evalspec.analyses.pairs import WEIGHTED
 from evalspec.analyses.separations import NO_COMMON, ONE_MODEL
-from evalspec.analyses.tiers import ANALYSIS, TOO_MANY, TiersOptions, TiersResult, compute, estimates, plot, stricter
+from evalspec.analyses.tiers import ANALYSIS, ONE_CLUSTER, TOO_MANY, TiersOptions, TiersResult, compute, estimates, plot, stricter
 from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.study import AnalysisRequest
@@ -108,26 +108,57 @@ def test_models_of_one_answer_sheet_hold_every_rank() -> None:
     assert all(row.possible_best for row in result.rows)
 
 
-def test_a_difference_that_is_the_same_on_every_question_names_the_method_that_can_test_it() -> None:
-    responses = responses_of(np.vstack([np.ones(40), np.zeros(40), np.arange(40) % 2]))
-    by_max_t = computed(responses, method="max_t")
-    assert by_max_t.benchmarks[0].undecided == 1
-    assert ranks(computed(responses)) == [(1, 1), (2, 2), (3, 3)]
-    text = rendered(ANALYSIS, responses, {"kind": "tiers", "method": "max_t"})
-    assert "1 comparison could not be tested, because the two scores differ by as much on every question and so show no spread" in text
-    assert "method: holm tests such pairs exactly" in text
-    assert "method: holm" not in rendered(ANALYSIS, responses, {"kind": "tiers", "method": "holm"})
+@pytest.mark.parametrize("method", ["holm", "max_t"])
+def test_models_that_differ_by_as_much_on_every_question_are_told_apart(method: str) -> None:
+    result = computed(responses_of(np.vstack([np.ones(40), np.zeros(40), np.arange(40) % 2])), method=method)
+    assert result.benchmarks[0].undecided == 0
+    assert ranks(result) == [(1, 1), (2, 2), (3, 3)]
 
 
-def test_few_clusters_are_cautioned_against_and_holm_is_named() -> None:
-    few = computed(responses_of(ladder(3, 100), clusters=tuple(f"c{index // 5}" for index in range(100))), method="max_t").benchmarks[0]
-    assert few.caution is not None
-    assert few.caution.startswith("20 clusters")
-    many = responses_of(ladder(3, 100), clusters=tuple(f"c{index // 3}" for index in range(100)))
-    assert computed(many, method="max_t").benchmarks[0].caution is None
-    assert "20 clusters: fewer than 30" in rendered(
-        ANALYSIS, responses_of(ladder(3, 100), clusters=tuple(f"c{index // 5}" for index in range(100))), {"kind": "tiers", "method": "max_t"}
-    )
+@pytest.mark.parametrize("method", ["holm", "max_t"])
+def test_clusters_that_all_differ_by_as_much_are_told_apart_by_both_methods(method: str) -> None:
+    labels = tuple(f"c{place}" for place in range(10) for _ in range(3))
+    result = computed(responses_of(np.vstack([np.ones(30), np.zeros(30)]), clusters=labels), method=method)
+    assert (result.benchmarks[0].undecided, result.benchmarks[0].separated) == (0, 1)
+
+
+def test_independent_scores_that_all_differ_by_as_much_are_told_apart_by_flips_of_single_questions_only() -> None:
+    constant = responses_of(np.vstack([np.full(40, 0.75), np.full(40, 0.5)]))
+    assert (computed(constant).benchmarks[0].undecided, computed(constant).benchmarks[0].separated) == (1, 0)
+    assert computed(constant, method="max_t").benchmarks[0].separated == 1
+
+
+def in_clusters(sizes: tuple[int, ...]) -> Responses:
+    labels = tuple(f"c{place}" for place, size in enumerate(sizes) for _ in range(size))
+    return responses_of(ladder(3, len(labels)), clusters=labels)
+
+
+@pytest.mark.parametrize("method", ["holm", "max_t"])
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ((20,) * 5, "5 clusters cannot separate any two models at this error rate"),
+        ((5,) * 20, "20 clusters, worth about 20 of one size: fewer than 30"),
+        ((60, *(1,) * 60), "61 clusters, worth about 5 of one size: fewer than 30"),
+    ],
+)
+def test_few_or_unequal_clusters_are_cautioned_against(method: str, sizes: tuple[int, ...], says: str) -> None:
+    responses = in_clusters(sizes)
+    assert says in str(computed(responses, method=method).benchmarks[0].caution)
+    assert says in rendered(ANALYSIS, responses, {"kind": "tiers", "method": method})
+    assert computed(in_clusters((3,) * 33), method=method).benchmarks[0].caution is None
+
+
+def test_draws_too_few_for_the_error_rate_separate_nothing_and_are_named() -> None:
+    few, enough = (computed(responses_of(ladder(3)), method="max_t", alpha=0.0005, draws=draws).benchmarks[0] for draws in (1000, 1999))
+    assert (few.separated, few.critical) == (0, None)
+    assert few.caution == "1,000 draws are too few for this error rate: nothing can be separated with fewer than 1,999"
+    assert (enough.separated > 0, enough.caution) == (True, None)
+
+
+def test_one_cluster_is_refused_by_max_t_and_separates_nothing_by_holm() -> None:
+    assert computed(in_clusters((50,)), method="max_t").benchmarks[0].undefined == ONE_CLUSTER
+    assert computed(in_clusters((50,))).benchmarks[0].undecided == 3
 
 
 def test_fractional_scores_and_clusters_are_compared_by_their_means() -> None:
@@ -202,3 +233,11 @@ def test_the_report_calls_letters_overlapping_sets_and_names_copies() -> None:
     other = rendered(ANALYSIS, SAMPLE, {"kind": "tiers", "method": "max_t", "draws": 1000})
     assert "Monte Carlo standard error" in other
     assert "takes its even part" in other
+
+
+def test_a_critical_value_that_many_draws_share_is_not_said_to_be_without_error() -> None:
+    few = responses_of(np.vstack([np.ones(40), np.repeat([1.0, 0.0], [30, 10])]))
+    assert computed(few, method="max_t").benchmarks[0].critical_error == 0.0
+    text = rendered(ANALYSIS, few, {"kind": "tiers", "method": "max_t"})
+    assert "so many draws share that value that they show no Monte Carlo error of it" in text
+    assert "Monte Carlo standard error" not in text

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from pydantic import ValidationError
 
@@ -72,3 +74,10 @@ def test_use_adds_up_and_says_nothing_of_what_is_not_known() -> None:
     assert (known.requests, known.input_tokens, known.cost, known.currency) == (2, 150, pytest.approx(0.316), "USD")
     unknown = ServerUse.of([reply()], None)
     assert (unknown.input_tokens, unknown.cost, unknown.currency) == (None, None, None)
+
+
+@pytest.mark.parametrize("change", [{"input": 1e308}, {"output": 1e10}, {"per": 0.5}, {"per": 1e300}, {"input": -1.0}])
+def test_a_price_is_such_that_whatever_a_server_counts_comes_to_a_number(change: dict[str, float]) -> None:
+    with pytest.raises(ValidationError):
+        Price.model_validate({"input": 1.0, "output": 1.0, "per": 1e6, "currency": "USD", **change})
+    assert math.isfinite(Price(input=1e9, output=1e9, per=1, currency="USD").cost(1e9, 1e9))

@@ -170,6 +170,14 @@ def test_what_is_remembered_in_the_cache_may_hold_anything(tmp_path: Path, evals
     assert evalspec("run", "study.yaml", "--no-pdf", cwd=tmp_path).code == 0
 
 
+@pytest.mark.parametrize("name", ["digests.json", "looks.json", "attempts.json", "journal/speeds.json"])
+def test_what_is_no_file_in_the_cache_is_not_waited_for(tmp_path: Path, evalspec: Command, make: SimpleNamespace, name: str) -> None:
+    make.recorded(tmp_path)
+    (tmp_path / ".evalspec" / name).parent.mkdir(parents=True)
+    os.mkfifo(tmp_path / ".evalspec" / name)
+    assert evalspec("run", "study.yaml", "--no-pdf", cwd=tmp_path).code == 0
+
+
 @pytest.mark.parametrize(
     ("name", "change"), [("config.json", {"text_config": "x"}), ("config.json", {"vocab_size": []}), ("tokenizer_config.json", None)]
 )

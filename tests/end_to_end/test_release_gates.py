@@ -19,7 +19,7 @@ seed: 5
 models:
 {models}
 benchmarks:
-  - {{id: facts, source: {{file: questions.jsonl}}, sample: {sample}, scoring: {{method: letter}}}}
+  - {{id: facts, source: {{file: questions.jsonl}}, sample: {sample}, scoring: {{method: letter}}{groups}}}
 analyses:
 {analyses}
 thresholds:
@@ -34,7 +34,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with recorded answers of a baseline and of candidates that are as good, five points worse, and hardly better than the margin."""
     folder = tmp_path_factory.mktemp("gates")
     (folder / "evalspec.toml").write_text("")
-    lines = ({"id": f"q{place:04}", "question": f"Number {place}?", "choices": list("abcd"), "answer": place % 4} for place in range(QUESTIONS))
+    lines = (
+        {"id": f"q{place:04}", "question": f"Number {place}?", "choices": list("abcd"), "answer": place % 4, "subject": f"s{place % 400}"}
+        for place in range(QUESTIONS)
+    )
     (folder / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     rng = np.random.default_rng(8)
     baseline = rng.random(QUESTIONS) < 0.7
@@ -49,13 +52,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def write(folder: Path, *candidates: str, sample: str = "{method: all}", require: str = "all", options: str = "") -> Path:
+def write(folder: Path, *candidates: str, sample: str = "{method: all}", require: str = "all", options: str = "", groups: str = "") -> Path:
     asked = ("baseline", *candidates)
     study = folder / "study.yaml"
     study.write_text(
         STUDY.format(
             models="\n".join(f"  - {{id: {model}, source: {{responses: recorded.csv}}}}" for model in asked),
             sample=sample,
+            groups=groups,
             analyses="\n".join(
                 f"  - {{id: {name}, kind: noninferiority, candidate: {name}, baseline: baseline, margin: 0.03, discordance: 0.08{options}}}"
                 for name in candidates
@@ -84,6 +88,21 @@ def test_a_margin_passes_fails_or_stays_open(evalspec: Callable[..., Any], place
     write(place, candidate, sample=sample)
     spoken = run(evalspec, place)
     assert (spoken.code, f"verdict: {outcome}" in spoken.out) == (code, True), spoken.out + spoken.err
+    recomputed = evalspec("verify", "reports/study", "--tofu", "--recompute", cwd=place)
+    assert "recomputed: findings and verdict follow" in recomputed.out
+
+
+def test_a_margin_on_clusters_rests_on_gaffke_s_bound_and_says_what_that_takes_for_granted(evalspec: Callable[..., Any], place: Path) -> None:
+    write(place, "same", groups=", groups: {subject: clusters}")
+    planned = evalspec("plan", "study.yaml", cwd=place)
+    assert "rests on Gaffke's bound, since questions come in clusters" in planned.out + planned.err
+    spoken = run(evalspec, place)
+    assert (spoken.code, "verdict: passed" in spoken.out) == (0, True), spoken.out + spoken.err
+    verdict = json.loads((place / "reports" / "study" / "verdict.json").read_text())
+    assert verdict["checks"][0]["observed"]["method"] == "gaffke_clustered"
+    page = page_of(place)
+    assert "Gaffke, clusters: at every sample size by a conjecture that calculation supports" in page
+    assert "whose sizes say nothing about their scores" in page
     recomputed = evalspec("verify", "reports/study", "--tofu", "--recompute", cwd=place)
     assert "recomputed: findings and verdict follow" in recomputed.out
 

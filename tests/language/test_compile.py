@@ -51,6 +51,22 @@ def test_where_a_bound_decides_an_interval_left_open_is_the_exact_one(
     assert compiled(changed(other, *changes)).study.analysis("accuracy").options["method"] == method
 
 
+@pytest.mark.parametrize(
+    ("option", "check", "method"),
+    [
+        ("", "above: -0.02", "exact"),
+        (", method: score", "above: -0.02", "score"),
+        (", method: e_value", "above: -0.02", "e_value"),
+        ("", "above: -0.02, bound: value", "score"),
+    ],
+)
+def test_where_a_margin_decides_a_test_left_open_is_the_exact_one(compiled: Compile, changed: Changed, option: str, check: str, method: str) -> None:
+    analysis = f"  - {{id: no-loss, kind: noninferiority, candidate: new, baseline: old, margin: 0.02{option}}}\n  - {{id: pairs,"
+    release = f"  checks:\n    - {{id: release, analysis: no-loss, metric: difference, model: new, baseline: old, {check}}}\n"
+    study = compiled(changed(("  - {id: pairs,", analysis), ("  checks:\n", release))).study
+    assert study.analysis("no-loss").options["method"] == method
+
+
 def test_an_exploratory_analysis_is_not_planned(compiled: Compile, changed: Changed) -> None:
     study = compiled(changed(("kind: intervals", "kind: intervals, exploratory: true"))).study
     assert not study.analysis("accuracy").planned

@@ -48,7 +48,7 @@ def test_where_any_check_is_enough_their_number_is_planned_for(compiled: Compile
     better = "{id: better, analysis: pairs, metric: difference, model: new, baseline: old, above: 0}"
     release = better.replace("pairs", "no-loss").replace("above: 0", "above: -0.05")
     study = compiled(changed(WHOLE, any_of, ("  - {id: pairs,", margin), (better, release)))
-    assert size(study) == limit_questions(0.2, 0.0, LimitTest(-0.05, 0.025 / 2)).questions
+    assert size(study) == limit_questions(0.2, 0.0, LimitTest(-0.05, 0.025 / 2, "exact")).questions
 
 
 def test_the_first_paired_analysis_of_the_benchmark_is_planned_for(compiled: Compile, changed: Changed) -> None:

@@ -98,6 +98,25 @@ def test_models_that_bring_their_own_code_are_refused(checkpoint: Path, content:
     assert "tokenizer_config.json asks to run code" in refusal(checkpoint)
 
 
+@pytest.mark.parametrize(
+    ("file", "entry"),
+    [
+        ("config.json", {"transformers_weights": "adapter_model.bin"}),
+        ("config.json", {"transformers_weights": "sub/other.safetensors"}),
+        ("tokenizer_config.json", {"fast_tokenizer_files": ["tokenizer.5.0.0.json"]}),
+    ],
+)
+def test_settings_that_send_a_library_to_files_without_a_digest_are_refused(checkpoint: Path, file: str, entry: dict[str, object]) -> None:
+    content = json.loads((checkpoint / file).read_text())
+    (checkpoint / file).write_text(json.dumps({**content, **entry}))
+    assert f"{file} names other files to read ('{next(iter(entry))}')" in refusal(checkpoint)
+
+
+def test_an_adapter_in_the_folder_is_refused_because_some_installations_would_add_it(checkpoint: Path) -> None:
+    (checkpoint / "adapter_config.json").write_text("{}")
+    assert "adapter_config.json belongs to an adapter" in refusal(checkpoint)
+
+
 @pytest.mark.parametrize("content", ["[]", "{", "[" * 100_000, '{"architectures": []}', '{"architectures": ["a b"]}'])
 def test_a_config_that_is_none_is_refused(checkpoint: Path, content: str) -> None:
     (checkpoint / "config.json").write_text(content)
@@ -210,9 +229,7 @@ def test_digests_are_remembered_until_a_file_is_touched(tmp_path: Path) -> None:
     again = RememberedDigests.from_json(digests.to_json())
     state = file.stat()
     file.write_bytes(b"two")
-    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert again(file) == hashlib.sha256(b"one").hexdigest()  # told by size, time and inode alone, as documented
-    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))  # the time of writing can be set, that of the last change of the file cannot
     assert again(file) == hashlib.sha256(b"two").hexdigest()
 
 

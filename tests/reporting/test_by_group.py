@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalspec.artifacts.findings import Estimate
-from evalspec.reporting.by_group import GROUP_METRICS, NO_SUBJECTS, NOT_ASKED, Beside
+from evalspec.reporting.by_group import GROUP_METRICS, NO_SUBJECTS, NOT_ASKED, ONE_SUBJECT, Beside
 from evalspec.reporting.compose import compose
 from evalspec.reporting.documents import place_all
 from evalspec.reporting.dossier import Dossier
@@ -71,6 +71,12 @@ def test_each_model_has_its_own_worst_group_and_where_there_are_none_a_reason_st
     assert beside(dossier).without(["everyday", "triples"]) == {NOT_ASKED: ["everyday"], NO_SUBJECTS: ["triples"]}
 
 
+def test_questions_of_one_subject_are_not_said_to_name_none(dossier: Dossier) -> None:
+    responses = dossier.responses
+    alike = tuple(replace(entry, subjects=("physics",) * len(entry.questions)) for entry in responses.benchmarks)
+    assert set(beside(replace(dossier, responses=replace(responses, benchmarks=alike))).absent.values()) == {ONE_SUBJECT}
+
+
 def test_declared_subjects_go_before_groups_that_were_made(dossier: Dossier) -> None:
     groups = beside(dossier, by_subject("demo-mid", analysis="by-words", groups="embedding"), by_subject("demo-mid")).on("everyday", "demo-mid")
     assert groups is not None
@@ -89,7 +95,7 @@ def test_the_first_page_and_the_table_of_accuracies_say_it_of_every_model(dossie
     assert len(rows) == 4
     assert all("tools, 40.0 % gap 45.0 points; harmony 0.71 , from sizes alone 0.93" in row for row in rows)
     assert f"How much accuracies differ from subject to subject is not shown here on triples: {NO_SUBJECTS}." in html
-    assert f"How much these accuracies on triples differ from subject to subject is not shown beside them: {NO_SUBJECTS}." in html
+    assert f"Beside these accuracies on triples stand no worst subject, no gap between subjects and no harmony: {NO_SUBJECTS}." in html
 
 
 def test_the_gap_is_no_more_precise_than_the_accuracy_of_the_worst_group(dossier: Dossier) -> None:

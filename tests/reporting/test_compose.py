@@ -211,6 +211,15 @@ def test_batches_that_were_computed_in_parts_are_counted_with_the_reason(dossier
     assert re.search(rf"Memory ran out while {job.model} was scored on {job.benchmark}: ?3 of its batches were computed in parts", words)
 
 
+def test_rows_that_were_laid_end_to_end_are_told_with_what_kept_them_apart(dossier: Dossier, page: Page) -> None:
+    job, *others = dossier.ledger.jobs
+    ledger = dossier.ledger.model_copy(update={"jobs": (job.model_copy(update={"packed": 3, "packing": "a kernel"}), *others)})
+    words = re.sub(r" (?=[:,])", "", Page(compose(replace(dossier, ledger=ledger)).html).words)
+    told = rf"The rows of 3 batches of {job.model} on {job.benchmark} were laid end to end, without padding, and kept apart by a kernel"
+    assert re.search(told, words)
+    assert "laid end to end, without padding" not in page.words
+
+
 def test_models_are_not_numbered_by_their_score(dossier: Dossier, html: str) -> None:
     words = Page(re.sub(r'<p class="answers">', "<p>answers: ", html)).words
     for model in dossier.protocol.models:

@@ -132,6 +132,46 @@ def test_an_open_check_says_what_this_sample_could_see_and_what_would_settle_it(
     assert expected in settled_by(dossier, forecast=FORECAST.model_copy(update=changes))
 
 
+@pytest.mark.parametrize("changes", [{}, {"needed": 700, "truth": 0.05}])
+def test_where_any_check_is_enough_a_forecast_says_for_which_error_rate_it_was_made(changes: dict[str, Any], dossier: Dossier) -> None:
+    forecast = FORECAST.model_copy(update=changes)
+    told = "The plan took the error rate of this check divided by 3, the number of checks, which is the smallest that Holm’s method may ask for"
+    assert told not in settled_by(dossier, forecast=forecast)
+    any_is_enough = judged(dossier, ONE_OPEN, "passed", require="any")
+    assert f"{told}; it was decided at its error rate divided by 2." in settled_by(any_is_enough, forecast=forecast, divisor=2)
+    assert f"{told}; it was decided at its error rate, undivided." in settled_by(any_is_enough, forecast=forecast)
+
+
+def test_the_plan_of_checks_of_which_one_is_enough_says_at_which_error_rate_it_was_made(dossier: Dossier) -> None:
+    planned = replace(dossier, schedule=dossier.schedule.model_copy(update={"gates": (FORECAST,)}))
+    told = "each is planned at its error rate divided by 3, the number of checks"
+    pages = [re.sub(r"<[^>]+>", "", compose(one).html) for one in (planned, judged(planned, ONE_OPEN, "passed", require="any"))]
+    assert [told in page for page in pages] == [False, True]
+
+
+def with_answers(dossier: Dossier, model: str, answered: int, missing: dict[str, int], rule: str = "wrong") -> Dossier:
+    """The dossier with another number of answers of one model, in what the findings say of it."""
+    summaries = tuple(
+        one.model_copy(update={"answered": answered, "missing": missing} if one.model == model else {"missing": {}})
+        for one in dossier.findings.summaries
+    )
+    benchmarks = tuple(one.model_copy(update={"missing": rule}) for one in dossier.protocol.benchmarks)
+    return replace(
+        dossier,
+        findings=dossier.findings.model_copy(update={"summaries": summaries}),
+        protocol=dossier.protocol.model_copy(update={"benchmarks": benchmarks}),
+    )
+
+
+def test_a_claim_that_rests_on_missing_answers_says_so_where_it_is_made(dossier: Dossier) -> None:
+    silent = decision(with_answers(dossier, "recorded", 0, {"not_recorded": 240}))
+    assert silent.count("Of recorded no answer is there at all: every question counts as wrong.") == 4  # accuracies and comparisons, two benchmarks
+    assert "Missing answers of recorded count as wrong." in decision(with_answers(dossier, "recorded", 239, {"not_recorded": 1}))
+    for other in (with_answers(dossier, "recorded", 240, {}), with_answers(dossier, "recorded", 0, {"not_recorded": 240}, "complete_case")):
+        assert "no answer is there" not in decision(other)
+        assert "count as wrong" not in decision(other)
+
+
 def test_missing_answers_would_bear_on_an_open_check(dossier: Dossier) -> None:
     assert "The missing answers, once given, would bear on it too." in settled_by(dossier, missing=2)
     assert "The missing answers" not in settled_by(dossier, missing=0)

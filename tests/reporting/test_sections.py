@@ -173,6 +173,26 @@ def test_limitations_follow_from_the_facts(dossier: Dossier) -> None:
     assert "(undetermined) and counted as wrong" in said
 
 
+def test_a_model_without_a_single_answer_is_not_said_to_lack_some(dossier: Dossier) -> None:
+    summaries = tuple(summary.model_copy(update={"answered": 0}) if summary.missing else summary for summary in dossier.findings.summaries)
+    said = "\n".join(limitations(replace(dossier, findings=dossier.findings.model_copy(update={"summaries": summaries}))))
+    assert "All scores are missing (undetermined) and counted as wrong. This holds for demo-small" in said
+    assert "Some scores are missing" not in said
+
+
+def test_intervals_for_a_finite_pool_are_not_said_to_speak_of_questions_outside_it(dossier: Dossier) -> None:
+    def said(*targets: str) -> str:
+        benchmarks = tuple(
+            benchmark.model_copy(update={"target": target}) for benchmark, target in zip(dossier.study.benchmarks, targets, strict=True)
+        )
+        return "\n".join(limitations(replace(dossier, study=dossier.study.model_copy(update={"benchmarks": benchmarks}))))
+
+    assert "Intervals say how far other questions of the same kind would move a number." in said("super_population", "super_population")
+    assert "Intervals say how far another part of the source would move a number." in said("this_pool", "this_pool")
+    mixed = said("super_population", "this_pool")
+    assert "how far other questions of the same kind, or another part of the source where it alone is the target, would move a number" in mixed
+
+
 def test_the_author_speaks_first_among_the_main_limits(dossier: Dossier) -> None:
     assert main_limitations(dossier)[0] == dossier.study.limitations[0]
     assert len(main_limitations(dossier)) == 3

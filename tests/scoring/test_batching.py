@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import time
 from itertools import combinations, pairwise
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalspec.artifacts.protocol import BatchRule
-from evalspec.scoring.batching import Batch, one_by_one, plan_batches, plan_digest
-from evalspec.scoring.sharing import Sharing
+from evalspec.scoring.batching import Batch, one_by_one, plan_batches, plan_digest, plan_packed
+from evalspec.scoring.sharing import SEPARATE, Sharing
 
 QUESTIONS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 5)), min_size=1, max_size=40)
+LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 RULES = st.builds(BatchRule, token_budget=st.integers(20, 200), overhead_tokens=st.integers(0, 50))
 
 
@@ -59,6 +61,37 @@ def test_no_other_partition_of_the_sorted_list_costs_less(lengths: list[int], ru
     assert total_cost(plan_batches(lengths, rows, rule), lengths, rows, rule) == min(costs)
 
 
+@given(LENGTHS, RULES)
+def test_end_to_end_every_question_is_in_one_batch_that_exceeds_the_budget_only_alone(tokens: list[int], rule: BatchRule) -> None:
+    plan = plan_packed(tokens, rule.token_budget)
+    assert sorted(position for batch in plan for position in batch) == list(range(len(tokens)))
+    assert all(len(batch) == 1 or sum(tokens[position] for position in batch) <= rule.token_budget for batch in plan)
+    assert plan == plan_packed(tokens, rule.token_budget)
+
+
+@given(LENGTHS, RULES)
+def test_end_to_end_the_longest_come_first_and_no_two_batches_would_fit_in_one(tokens: list[int], rule: BatchRule) -> None:
+    batches = [[tokens[position] for position in batch] for batch in plan_packed(tokens, rule.token_budget)]
+    assert batches[0][0] == max(tokens)
+    assert all(batch == sorted(batch, reverse=True) for batch in batches)
+    assert [batch[0] for batch in batches] == sorted((batch[0] for batch in batches), reverse=True)
+    assert all(sum(one) + sum(other) > rule.token_budget for one, other in combinations(batches, 2))
+
+
+@given(LENGTHS, RULES, st.randoms())
+def test_end_to_end_the_order_of_the_questions_changes_no_batch(tokens: list[int], rule: BatchRule, random: Random) -> None:
+    plan = [[tokens[position] for position in batch] for batch in plan_packed(tokens, rule.token_budget)]
+    random.shuffle(tokens)
+    assert [[tokens[position] for position in batch] for batch in plan_packed(tokens, rule.token_budget)] == plan
+
+
+def test_ten_thousand_questions_end_to_end_are_planned_in_a_fraction_of_a_second() -> None:
+    started = time.process_time()
+    plan = plan_packed([20 + (number * 7919) % 400 for number in range(10_000)], 2048)
+    assert time.process_time() - started < 0.5
+    assert sum(len(batch) for batch in plan) == 10_000
+
+
 def test_two_thousand_questions_are_planned_in_a_fraction_of_a_second() -> None:
     lengths = [20 + (number * 7919) % 400 for number in range(2000)]
     started = time.process_time()
@@ -69,4 +102,5 @@ def test_two_thousand_questions_are_planned_in_a_fraction_of_a_second() -> None:
 def test_a_plan_has_one_digest_and_another_plan_another() -> None:
     assert plan_digest(one_by_one(3)) == plan_digest((Batch((0,)), Batch((1,)), Batch((2,))))
     assert plan_digest(one_by_one(3)) != plan_digest((Batch((0, 1)), Batch((2,))))
-    assert plan_digest((Batch((0,)),)) != plan_digest((Batch((0,), Sharing(branches=True)),))
+    sharings = (SEPARATE, Sharing(branches=True), Sharing((1,)), Sharing(packing=True))
+    assert len({plan_digest((Batch((0,), sharing),)) for sharing in sharings}) == len(sharings)

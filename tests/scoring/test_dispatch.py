@@ -18,6 +18,7 @@ from evalspec.scoring.queue import Estimates, Queue
 
 KILLED = Ended(-signal.SIGKILL)
 CRASHED = Ended(1, "Traceback:\n  a bug")
+SILENT = Ended(-signal.SIGKILL, silent=601.2)
 IDENTITY = CheckpointIdentity(
     files=(FileDigest(name="config.json", sha256="a" * 64, size=1),),
     weights_sha256="a" * 64,
@@ -98,6 +99,30 @@ def test_a_job_that_makes_progress_has_three_tries_again(start: Start) -> None:
         say(dispatch, "batch", questions=1)
         dispatch.ended("x", KILLED)
     dispatch.conclude()
+
+
+def test_a_job_whose_workers_fall_silent_is_given_up_after_three_tries_with_whole_batches(start: Start, told: list[WorkerEvent]) -> None:
+    dispatch = start("m", "other")
+    for _ in range(3):
+        assert assigned(dispatch) == ("m", 1)
+        for kind in ("loading", "ready"):
+            say(dispatch, kind)
+        dispatch.ended("x", SILENT)
+    assert warnings(told) == ["the worker finished nothing for 601 s and was ended; it goes on from the journal"] * 2
+    assert assigned(dispatch) == ("other", 1)
+    with pytest.raises(
+        ScoringError, match="model 'm' on benchmark 'b': the scoring worker finished nothing for 601 s and was ended 3 times"
+    ) as caught:
+        dispatch.conclude()
+    assert "`worker_silence`" in str(caught.value.diagnostics[0].hint)
+
+
+def test_waiting_for_another_run_is_told(start: Start, told: list[WorkerEvent]) -> None:
+    dispatch = start("m")
+    assert assigned(dispatch)
+    dispatch.heard("x", WorkerEvent(kind="waiting", model="m", message="another run is scoring this"))
+    say(dispatch, "begun")
+    assert warnings(told) == ["another run is scoring this"]
 
 
 def test_the_last_try_is_left_to_another_device(start: Start) -> None:

@@ -91,7 +91,7 @@ def test_the_origin_says_what_a_referee_asks(uninterrupted: tuple[Scored, FileJo
     assert origin.letter_mass is not None
     assert 0 < origin.letter_mass < 1
     assert sum(origin.chosen.values()) == 90
-    assert {"torch", "transformers", "tokenizers", "dtype", "head"} == set(origin.versions)
+    assert {"torch", "transformers", "tokenizers", "dtype", "head", "attention"} == set(origin.versions)
 
 
 def test_what_is_in_the_journal_is_not_scored_again(make: SimpleNamespace, task: ScoringTask, uninterrupted: tuple[Scored, FileJournal]) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import math
+import os
 import resource
 import struct
 import threading
@@ -20,7 +21,9 @@ from evalspec.scoring.journal import FileJournal
 
 JOB = "ab" * 32
 SECRET = bytes(range(32))
-SESSION = SessionRecord(questions=6, batches=3, plan_sha256="0" * 64, first_ids=(1, 2), head="h", dtype="d", versions={}, device="cpu", threads=1)
+SESSION = SessionRecord(
+    questions=6, batches=3, plan_sha256="0" * 64, first_ids=(1, 2), attention="a", head="h", dtype="d", versions={}, device="cpu", threads=1
+)
 
 
 def batch(index: int, value: float = -1.5) -> BatchRecord:
@@ -158,6 +161,12 @@ def test_lines_that_are_chained_by_hand_are_read_like_ours(journal: FileJournal,
         {"logprobs": [[-math.inf, -1.0], [-1.0, -2.0]]}, {"logprobs": [[1e308, -1.0], [-1.0, -2.0]]}, {"logprobs": [["x", -1.0], [-1.0, -2.0]]},
         {"token_counts": [[0, 1], [1, 1]]}, {"byte_counts": [[1, 1], [1, 10**400]]}, {"byte_counts": [[1], [1]]},
         {"seconds": -1.0}, {"seconds": math.inf}, {"real_tokens": 10**400}, {"padded_tokens": -1},
+        {"packed": True}, {"packed": True, "padded_tokens": 7}, {"packed": 1},
+        {"seconds": True}, {"parts": 0}, {"parts": True}, {"peak_bytes": True}, {"logprobs": [[True, -1.0], [-1.0, -2.0]]}, {"packed": None},
+        {"distributions": [{"tokens": [1], "probabilities": [0.5]}]}, {"distributions": [{"tokens": [1], "probabilities": []}] * 2},
+        {"distributions": [{"tokens": [1, 1], "probabilities": [0.5, 0.1]}] * 2},
+        {"distributions": [{"tokens": [1, 2], "probabilities": [0.9, 0.9]}] * 2},
+        {"distributions": [{"tokens": [1], "probabilities": [math.nan]}] * 2},
         {"kind": "other"}, {"kind": ["batch"]}, {"more": 1},
     ],
 )  # fmt: skip
@@ -166,6 +175,46 @@ def test_a_batch_that_no_worker_writes_puts_the_file_aside(journal: FileJournal,
     assert journal.read(JOB).answered == 0
     with journal.writing(JOB, waiting=pytest.fail) as writer:
         assert writer.set_aside is not None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"questions": True}, {"questions": -1}, {"questions": 6.0}, {"batches": "3"}, {"batches": math.nan}, {"plan_sha256": "0"},
+        {"plan_sha256": None}, {"attention": None}, {"attention": 1}, {"attention": ["sdpa"]},
+        {"packing": True}, {"packing": 0}, {"branches": 1}, {"prefix_tokens": True},
+        {"letters": [["A"]]}, {"letters": [["A", -1]]}, {"first_ids": [True]}, {"first_ids": None}, {"versions": {"torch": 2}}, {"threads": True},
+        {"load_seconds": math.inf}, {"load_seconds": -1.0}, {"ends": [True]}, {"server": True}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_a_session_that_no_worker_writes_puts_the_file_aside(journal: FileJournal, put: Callable[[bytes], None], odd: dict[str, object]) -> None:
+    put(chained({**SOUND[0], **odd}, SOUND[1]))
+    assert journal.read(JOB).answered == 0
+    with journal.writing(JOB, waiting=pytest.fail) as writer:
+        assert writer.set_aside is not None
+
+
+@pytest.mark.parametrize("odd", [{"questions": 8}, {"batches": 4}, {"plan_sha256": "1" * 64}])
+def test_a_later_session_of_another_plan_puts_the_file_aside(journal: FileJournal, put: Callable[[bytes], None], odd: dict[str, object]) -> None:
+    put(chained(*SOUND, {**SOUND[0], **odd}))
+    assert journal.read(JOB).answered == 0
+    with journal.writing(JOB, waiting=pytest.fail) as writer:
+        assert writer.set_aside is not None
+
+
+def test_a_session_without_its_attention_puts_the_file_aside(journal: FileJournal, put: Callable[[bytes], None]) -> None:
+    put(chained({key: value for key, value in SOUND[0].items() if key != "attention"}, SOUND[1]))
+    assert journal.read(JOB).answered == 0
+
+
+def test_rows_end_to_end_have_a_keeper_and_no_padding() -> None:
+    session, packed = {**SOUND[0], "packing": "a kernel"}, {**SOUND[1], "packed": True}
+    assert read_lines(chained(session, {**packed, "padded_tokens": 7}), JOB, SECRET).batches[0].packed
+    written = {"generated": [{"text": "A", "ended": "end", "tokens": 1}] * 2, "logprobs": [], "token_counts": [], "byte_counts": []}
+    assert read_lines(chained(session, {**SOUND[1], **written}), JOB, SECRET).answered == 2
+    for odd in (packed, {**packed, "padded_tokens": 6}, {**packed, **written, "padded_tokens": 7}):
+        with pytest.raises(ValueError, match="line 2"):
+            read_lines(chained(session, odd), JOB, SECRET)
 
 
 def test_two_batches_do_not_answer_one_question() -> None:
@@ -206,6 +255,43 @@ def test_a_disk_that_is_full_is_an_error_that_names_the_file_and_leaves_what_was
     with journal.writing(JOB, waiting=pytest.fail) as writer:
         writer.append(batch(2))
     assert journal.read(JOB).complete
+
+
+@pytest.mark.parametrize("content", [b"kept without an end of line", b"kept\n"])
+def test_a_link_in_the_place_of_a_journal_file_is_put_aside_and_what_it_leads_to_stays(journal: FileJournal, path: Path, content: bytes) -> None:
+    other = path.with_name("of somebody else")
+    other.write_bytes(content)
+    path.unlink(missing_ok=True)
+    path.symlink_to(other)
+    assert journal.read(JOB).answered == 0
+    with journal.writing(JOB, waiting=pytest.fail) as writer:
+        assert writer.set_aside is not None
+        writer.append(SESSION)
+    assert other.read_bytes() == content
+    assert journal.read(JOB).sessions == (SESSION,)
+
+
+def test_a_link_in_the_place_of_a_lock_is_an_error_and_what_it_leads_to_stays(journal: FileJournal, path: Path) -> None:
+    other, lock = path.with_name("of somebody else"), path.with_suffix(".lock")
+    other.write_bytes(b"kept")
+    lock.unlink(missing_ok=True)
+    lock.symlink_to(other)
+    with pytest.raises(OSError, match="symbolic links") as caught, journal.writing(JOB, waiting=pytest.fail):
+        pass
+    assert (caught.value.filename, other.read_bytes()) == (str(lock), b"kept")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_in_the_place_of_one_is_put_aside_and_never_waited_for(
+    journal: FileJournal, path: Path, make: Callable[[Path], None]
+) -> None:
+    path.unlink(missing_ok=True)
+    make(path)
+    assert journal.read(JOB).answered == 0
+    with journal.writing(JOB, waiting=pytest.fail) as writer:
+        assert writer.set_aside is not None
+        writer.append(SESSION)
+    assert journal.read(JOB).sessions == (SESSION,)
 
 
 def test_not_a_number_cannot_be_written() -> None:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,54 @@ def test_what_was_wrong_when_it_was_read_ahead_counts_only_if_it_still_is(tmp_pa
         checkpoints.verify(order)
     path.write_bytes(right)
     checkpoints.verify(order)
+
+
+def set_back(path: Path) -> None:
+    """Write other content of the same size, and put the time of writing back."""
+    stat = path.stat()
+    path.write_bytes(path.read_bytes()[::-1])
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def replace(path: Path) -> None:
+    """Put another file of the same content and time in its place."""
+    other = path.with_name("other")
+    shutil.copy2(path, other)
+    other.rename(path)
+
+
+def dance(path: Path) -> None:
+    """Put another file in its place for a while."""
+    path.rename(path.with_name("away"))
+    path.write_bytes(b"")
+    path.with_name("away").rename(path)
+
+
+@pytest.mark.parametrize("change", [set_back, replace, dance, Path.unlink])
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_file_that_is_touched_after_it_was_verified_is_named(tmp_path: Path, change: Callable[[Path], None], ahead: bool) -> None:
+    order, checkpoints = checkpoint(tmp_path / "one"), Checkpoints()
+    if ahead:
+        read_ahead(checkpoints, order)
+    verified = checkpoints.verify(order)
+    (Path(order.folder) / "beside.safetensors").write_bytes(b"not read")
+    verified.refuse_changed()
+    change(Path(order.folder) / "model.safetensors")
+    with pytest.raises(ScoringError, match=r"'one': model\.safetensors was changed or replaced after its digest was compared"):
+        verified.refuse_changed()
+
+
+def test_a_link_that_leads_elsewhere_for_a_while_is_named(tmp_path: Path) -> None:
+    order = checkpoint(tmp_path / "one")
+    link, blob = Path(order.folder) / "model.safetensors", tmp_path / "blob"
+    link.rename(blob)
+    link.symlink_to(blob)
+    verified = Checkpoints().verify(order)
+    for target in (tmp_path / "elsewhere", blob):
+        link.unlink()
+        link.symlink_to(target)
+    with pytest.raises(ScoringError, match=r"model\.safetensors was changed or replaced"):
+        verified.refuse_changed()
 
 
 def test_a_thread_hands_over_its_value_or_its_error() -> None:

@@ -59,7 +59,7 @@ def record(journal: FileJournal, task: Task) -> None:
     (work,) = task.order.works
     count = len(work.questions)
     session = SessionRecord(
-        questions=count, batches=1, plan_sha256="0" * 64, first_ids=(1,), head="h", dtype="d", versions={}, device="cpu", threads=1
+        questions=count, batches=1, plan_sha256="0" * 64, first_ids=(1,), attention="a", head="h", dtype="d", versions={}, device="cpu", threads=1
     )
     values = tuple(tuple(-1.0 - number - place for place in range(4)) for number in range(count))
     ones = ((1, 1, 1, 1),) * count

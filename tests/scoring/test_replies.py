@@ -118,7 +118,7 @@ def test_an_echo_that_is_not_the_prompt_is_an_error_that_says_why(content: dict[
         echoed_answer(content, prompt="Answer: red", answer=" red")
 
 
-@pytest.mark.parametrize("usage", ["many", {"prompt_tokens": -1}, {"prompt_tokens": True}, {"prompt_tokens": 10**12}, {"completion_tokens": 1}])
+@pytest.mark.parametrize("usage", ["many", {"prompt_tokens": -1}, {"prompt_tokens": True}, {"prompt_tokens": 10**8}, {"completion_tokens": 1}])
 def test_counts_that_are_none_are_refused(usage: Any) -> None:
     with pytest.raises(ValueError, match="no count"):
         usage_of({"usage": usage})

@@ -318,6 +318,38 @@ def test_a_request_that_was_never_answered_counts_as_charged(
     assert (use.cost or 0) > ((use.input_tokens or 0) + 2 * (use.output_tokens or 0)) / 1000
 
 
+def test_a_server_that_counts_wildly_is_refused_when_it_is_tried_out_where_a_price_is_stated(
+    serving: ModuleType, demo: Path, triples: tuple[Question, ...], scored: Callable[..., Scored]
+) -> None:
+    with serving.ModelServer(demo, serving.Offers(times=100_000)) as server:
+        for scoring in (LETTERS, OPTIONS, CHAT):
+            with pytest.raises(ScoringError, match=r"tried out, it counts [\d,]+ tokens read and 1 written, where at most 81 and 1 were asked for"):
+                scored(triples, scoring, there=server, price=PRICE)
+        assert server.asked == []
+        scored(triples[:2], LETTERS, there=server)
+
+
+def test_the_first_reply_that_counts_wildly_ends_the_asking_and_is_kept_with_what_it_counts(
+    serving: ModuleType, make: SimpleNamespace, demo: Path, triples: tuple[Question, ...], task_of: Make, tmp_path: Path
+) -> None:
+    offers, journal = serving.Offers(), make.journal(tmp_path / "journal")
+
+    def grow_wild(_number: int, _path: str, body: dict[str, Any]) -> None:
+        offers.times = 100_000 if len(server.asked) > 20 and "The answer is" not in json.dumps(body) else 1
+
+    with serving.ModelServer(demo, offers, grow_wild) as server:
+        task = task_of(triples, LETTERS, there=server, price=PRICE, max_cost=60.0)
+        with pytest.raises(ScoringError, match=r"question '.*': the server .* fails: asked this question, it counts [\d,]+ tokens read") as raised:
+            score(task, make.no_executor(), journal, ignore_progress)
+        assert "delete the keys price and max_cost" in str(raised.value.diagnostics[0].hint)
+        assert 20 < len(server.asked) <= 20 + QUICK.at_once, "nothing is sent after it"
+        assert len(batches(make, task, tmp_path / "journal")) == len(server.asked)
+        asked = len(server.asked)
+        with pytest.raises(ScoringError, match=r"has cost about .* of the 60 EUR that the study allows"):
+            score(task, make.no_executor(), journal, ignore_progress)
+        assert len(server.asked) == asked
+
+
 def test_a_server_that_counts_no_tokens_is_refused_where_a_price_is_stated(
     serving: ModuleType, demo: Path, triples: tuple[Question, ...], scored: Callable[..., Scored]
 ) -> None:

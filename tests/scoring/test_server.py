@@ -101,6 +101,11 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is(answered: Ask, serving
     assert raised.value.hint == "run the same command then"
 
 
+@pytest.mark.parametrize("header", ["Fri, 01 Jan 99999999999999 00:00:00 GMT", "Fri, 01 Jan 2027 00:00:00 +99999999999999999999", "nan", "soon"])
+def test_a_wait_that_is_no_time_is_a_wait_of_ours(answered: Ask, serving: ModuleType, header: str) -> None:
+    assert answered(serving.Answer(429, headers={"Retry-After": header})).tries == 2
+
+
 def test_a_server_that_stays_busy_is_given_up_after_so_many_tries(answered: Ask, serving: ModuleType) -> None:
     with pytest.raises(ServerError, match="HTTP 503, 4 times"):
         answered(*[serving.Answer(503)] * 9)

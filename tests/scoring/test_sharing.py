@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from evalspec.artifacts.protocol import BatchRule
 from evalspec.artifacts.study import LetterScoring, OptionScoring
 from evalspec.artifacts.work import Answer, EncodedQuestion, work_of
-from evalspec.scoring.batching import plan_questions
-from evalspec.scoring.sharing import SEPARATE, Abilities, Group, Sharing, lay_out, share
+from evalspec.scoring.batching import plan_questions, plan_texts
+from evalspec.scoring.sharing import BY_KERNEL, ROW_BY_ROW, SEPARATE, Abilities, Group, Sharing, lay_out, share
 from evalspec.scoring.tokens import encode_work
 
 IDS = st.lists(st.integers(1, 5), min_size=1, max_size=6)
@@ -87,6 +87,58 @@ def test_nothing_is_shared_where_a_row_is_longer_than_the_window_or_the_rule_for
     assert share([question], able, rule) == (Group((0,), Sharing(branches=True)),)
 
 
+PACKED = Sharing(packing=True)
+QUESTION = EncodedQuestion(((1, 2, 3),), (Answer(0, 2, (3,)),))
+LONGER = EncodedQuestion(((1, 2, 3, 4), (1, 2, 5)), (Answer(0, 1, (3, 4, 5)), Answer(1, 1, (5, 6))))
+
+
+@pytest.mark.parametrize(
+    ("abilities", "rule", "expected"),
+    [
+        (Abilities(packing=BY_KERNEL), {}, (Group((0, 1), PACKED),)),
+        (Abilities(packing=BY_KERNEL), {"packing": False}, (Group((0, 1), SEPARATE),)),
+        (Abilities(), {}, (Group((0, 1), SEPARATE),)),
+        (Abilities(packing=BY_KERNEL, longest_packed=4), {}, (Group((0, 1), PACKED),)),
+        (Abilities(packing=BY_KERNEL, longest_packed=3), {}, (Group((0, 1), SEPARATE),)),
+        (Abilities(packing=BY_KERNEL, branches=True), {}, (Group((0, 1), Sharing(branches=True)),)),
+        (Abilities(packing=ROW_BY_ROW, branches=True), {}, (Group((0, 1), Sharing(branches=True, packing=True)),)),
+        (Abilities(packing=ROW_BY_ROW, branches=True), {"branches": False}, (Group((0, 1), PACKED),)),
+        (Abilities(packing=BY_KERNEL, branches=True, window=3), {}, (Group((0, 1), PACKED),)),
+        (Abilities(packing=BY_KERNEL, cache=True), {"shortest_prefix": 1}, (Group((0, 1), Sharing((1,))),)),
+        (Abilities(packing=BY_KERNEL, cache=True), {"shortest_prefix": 3}, (Group((0, 1), PACKED),)),
+    ],
+)
+def test_rows_that_share_nothing_are_laid_end_to_end(abilities: Abilities, rule: dict[str, Any], expected: tuple[Group, ...]) -> None:
+    assert share([QUESTION, LONGER], abilities, BatchRule(**rule)) == expected
+
+
+def test_rows_to_which_text_is_written_are_padded() -> None:
+    plan = plan_texts([QUESTION, QUESTION], Abilities(packing=BY_KERNEL, gaps=True), BatchRule(), max_tokens=8)
+    assert {batch.sharing for batch in plan} == {SEPARATE}
+
+
+@given(st.lists(encoded(), min_size=1, max_size=4))
+def test_end_to_end_every_predicted_id_follows_the_ids_of_its_own_row_and_nothing_is_padded(batch: list[EncodedQuestion]) -> None:
+    layout = lay_out(batch, PACKED)
+    assert layout.positions is not None
+    assert layout.ids.shape == layout.positions.shape == (1, sum(layout.lengths))
+    assert list(layout.lengths) == [len(row) for question in batch for row in question.rows]
+    columns, place, rows_before = np.flatnonzero(layout.kept[0]), 0, 0
+    for question in batch:
+        for answer in question.answers:
+            begins = sum(layout.lengths[: rows_before + answer.row])
+            for step, target in enumerate(answer.ids):
+                column = int(columns[layout.mark[place]])
+                assert column == begins + answer.start + step
+                assert layout.ids[0, begins : column + 1].tolist() == list(question.rows[answer.row][: answer.start + step + 1])
+                assert layout.positions[0, begins : column + 1].tolist() == list(range(answer.start + step + 1))
+                assert int(layout.targets[place]) == target
+                place += 1
+        rows_before += len(question.rows)
+    assert place == len(layout.targets)
+    assert PACKED.computed([PACKED.shape(question) for question in batch]) == layout.ids.size
+
+
 ARCHITECTURES = {
     "llama": ("LlamaConfig", {}),
     "qwen2": ("Qwen2Config", {}),
@@ -151,4 +203,4 @@ def test_a_model_that_looks_at_other_branches_is_found_out(scorer: Any, monkeypa
         return whole(self, *given, position_ids=position_ids, **more)
 
     monkeypatch.setattr(type(scorer.model), "forward", without_mask)
-    assert not abilities.learn_abilities(scorer.model).branches
+    assert not abilities.learn_abilities(scorer.model, None).branches

@@ -42,6 +42,20 @@ score(pickle.loads(task.read_bytes()), LocalExecutor(threads=1), FileJournal(fol
 """
 
 
+END_TO_END = """
+import pickle, sys
+from pathlib import Path
+from evalspec.artifacts.work import Assignment
+from evalspec.scoring.journal import FileJournal
+from evalspec.scoring.model_run import Place
+from evalspec.scoring.worker import Worker
+task, folder, secret = map(Path, sys.argv[1:])
+(order,), journal = pickle.loads(task.read_bytes()).orders(), FileJournal(folder, secret)
+worker = Worker(lambda _assignment: journal, Place("cpu", 1, packing=True), lambda event: print(event.questions, flush=True))
+worker.score(Assignment(order=order))
+"""
+
+
 @pytest.fixture
 def task(make: SimpleNamespace, llama: Path) -> ScoringTask:
     questions = make.questions(150)
@@ -51,9 +65,9 @@ def task(make: SimpleNamespace, llama: Path) -> ScoringTask:
 
 
 @contextmanager
-def drive(task: ScoringTask, folder: Path, journal: FileJournal) -> Iterator[subprocess.Popen[str]]:
+def drive(task: ScoringTask, folder: Path, journal: FileJournal, script: str = DRIVER) -> Iterator[subprocess.Popen[str]]:
     (folder / "task").write_bytes(pickle.dumps(task))
-    command = [sys.executable, "-c", DRIVER, str(folder / "task"), str(journal.folder), str(journal.secret_file)]
+    command = [sys.executable, "-c", script, str(folder / "task"), str(journal.folder), str(journal.secret_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as driver:
         try:
             yield driver
@@ -126,6 +140,31 @@ def test_killing_everything_while_scoring_and_then_the_worker_still_gives_the_sa
     assert set(Counter(line["index"] for line in lines if line["kind"] == "batch").values()) == {1}
 
 
+def test_a_worker_that_is_killed_over_rows_end_to_end_is_followed_by_one_that_comes_to_the_same_bits(
+    make: SimpleNamespace, llama: Path, tmp_path: Path
+) -> None:
+    questions, rule = make.questions(150), BatchRule(token_budget=256, branches=False)
+    benchmark = make.benchmark("b", questions, LetterScoring(method="letter"))
+    protocol = make.protocol({"m": make.identity(llama)}, [benchmark], rule=rule, precision="float32")
+    task = ScoringTask(protocol, {"b": questions}, {"m": llama}, {})
+    job, killed, whole = jobs_of(task.orders())[0].id, make.journal(tmp_path / "killed"), make.journal(tmp_path / "whole")
+    with drive(task, tmp_path, killed, END_TO_END) as driver:
+        assert driver.stdout is not None
+        while int(driver.stdout.readline()) == 0:
+            pass
+        driver.kill()
+    kept = killed.read(job).answered
+    assert 0 < kept < 150
+    for journal in (killed, whole):
+        with drive(task, tmp_path, journal, END_TO_END) as driver:
+            _, failed = driver.communicate()
+            assert driver.returncode == 0, failed
+    found, expected = killed.read(job), whole.read(job)
+    assert all(batch.packed for batch in found.batches.values())
+    assert found.content_sha256() == expected.content_sha256()
+    assert (len(found.sessions), len(found.batches)) == (2, len(expected.batches))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the worker through /proc")
 def test_control_c_ends_the_worker_too(make: SimpleNamespace, task: ScoringTask, tmp_path: Path) -> None:
     with drive(task, tmp_path, make.journal(tmp_path / "journal")) as driver:
@@ -135,6 +174,24 @@ def test_control_c_ends_the_worker_too(make: SimpleNamespace, task: ScoringTask,
         driver.send_signal(signal.SIGINT)
         assert "KeyboardInterrupt" in driver.communicate()[1]
         wait_until_gone(worker)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the worker through /proc")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_worker_that_stands_still_ends_with_its_parent_too(make: SimpleNamespace, task: ScoringTask, tmp_path: Path, how: signal.Signals) -> None:
+    with drive(task, tmp_path, make.journal(tmp_path / "journal")) as driver:
+        assert driver.stdout is not None
+        while int(driver.stdout.readline() or -1) == 0:
+            pass
+        worker = first_child_of(driver.pid)
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            driver.send_signal(how)
+            driver.communicate()
+            wait_until_gone(worker)
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the worker through /proc")

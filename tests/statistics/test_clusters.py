@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -10,7 +12,7 @@ from evalspec.statistics.bootstrap import cluster_bootstrap, percentile_bootstra
 from evalspec.statistics.clustered_pairs import cluster_sign_flip, durkalski, obuchowski
 from evalspec.statistics.clusters import bell_mccaffrey_freedom, clustered_interval, clustered_mean, clustered_wilson
 from evalspec.statistics.differences import PairedCounts
-from evalspec.statistics.mcnemar import mcnemar_asymptotic
+from evalspec.statistics.mcnemar import mcnemar_asymptotic, mcnemar_exact
 from evalspec.statistics.means import mean_score
 from evalspec.statistics.permutations import reshuffle_exact, sign_flip, sign_flip_exact
 from evalspec.statistics.proportions import wilson
@@ -91,6 +93,27 @@ def test_clusters_that_do_not_fit_are_refused(labels: list[float], says: str) ->
         clustered_mean([1, 0, 1], labels)
 
 
+@pytest.mark.parametrize("sizes", [(5, 5, 5, 5), (1, 2, 3, 4), (50, 10, 5, 5, 1), (200, *(1,) * 60)])
+def test_bell_mccaffrey_freedom_is_that_of_the_whole_matrices(sizes: tuple[int, ...]) -> None:
+    # Bell and McCaffrey (2002), equation 2.2 ff.: the variance is sum_g (p_g' e)^2, a mixture of chi-squares with the eigenvalues of P' P.
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    residual = np.eye(labels.size) - 1.0 / labels.size
+    parts = []
+    for cluster in range(len(sizes)):
+        inside = labels == cluster
+        eigenvalues, vectors = np.linalg.eigh(residual[np.ix_(inside, inside)])
+        adjusted = (vectors / np.sqrt(eigenvalues)) @ vectors.T
+        parts.append(residual[:, inside] @ adjusted @ np.ones(inside.sum()))
+    eigenvalues = np.linalg.eigvalsh(np.array(parts) @ np.array(parts).T)
+    assert bell_mccaffrey_freedom(sizes) == pytest.approx(eigenvalues.sum() ** 2 / np.sum(eigenvalues**2))
+
+
+def test_clusters_of_very_different_sizes_are_cautioned_about_for_what_they_are_worth() -> None:
+    even, uneven = np.arange(400) // 10, np.minimum(np.arange(400) // 5, 39)
+    assert clustered_mean(np.arange(400) % 2, even).caution is None
+    assert str(clustered_mean(np.arange(400) % 2, uneven).caution).startswith("40 clusters of sizes so different that they are worth about 5 ")
+
+
 def test_bell_mccaffrey_needs_two_clusters() -> None:
     with pytest.raises(ValueError, match="at least 2"):
         bell_mccaffrey_freedom([5])
@@ -139,9 +162,24 @@ def test_flipping_clusters_is_flipping_their_sums() -> None:
     assert p_value == pytest.approx(sign_flip_exact([2, 1, 1]), abs=0.02)
 
 
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=12), st.sampled_from([1, 8, 3]))
+def test_counting_sums_is_enumerating_all_signs(wholes: list[int], parts: int) -> None:
+    differences = np.array(wholes) / parts
+    signs = np.array(list(product([-1, 1], repeat=len(wholes))))
+    expected = np.mean(np.abs(signs @ np.array(wholes)) >= abs(sum(wholes)))
+    assert sign_flip_exact(differences) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize(("won", "lost"), [(60, 40), (300, 100), (1500, 10), (3, 3)])
+def test_flipping_single_questions_is_mcnemar_s_exact_test(won: int, lost: int) -> None:
+    flipped = sign_flip_exact(np.repeat([1.0, -1.0, 0.0], [won, lost, 50]))
+    assert flipped == pytest.approx(mcnemar_exact(PairedCounts(25, won, lost, 25)).p_value, rel=1e-9)
+    assert flipped > 0.0
+
+
 def test_what_cannot_be_enumerated_is_refused() -> None:
     with pytest.raises(ValueError, match="at most 20"):
-        sign_flip_exact(np.ones(21))
+        sign_flip_exact(np.linspace(0.1, 1.0, 21) ** 0.5)
     with pytest.raises(ValueError, match="arrangements"):
         reshuffle_exact(np.arange(20.0), np.arange(20.0))
 

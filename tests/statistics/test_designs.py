@@ -6,8 +6,9 @@ from scipy import stats
 
 from evalspec.statistics.accuracies import accuracy
 from evalspec.statistics.clusters import clustered_interval, clustered_wilson
-from evalspec.statistics.designs import WHOLE, Design, design_mean, level_of, separate_means_test
+from evalspec.statistics.designs import WHOLE, Design, about_spread, design_mean, level_of, separate_means_test
 from evalspec.statistics.finite_pools import finite_correction, pool_clopper_pearson
+from evalspec.statistics.gaffke import gaffke_bound, units_of
 from evalspec.statistics.max_t import pair_statistics
 from evalspec.statistics.means import mean_score, paired_mean
 from evalspec.statistics.one_sided import mean_above
@@ -77,8 +78,12 @@ def test_differences_that_only_rounding_tells_apart_pass_no_limit(design: Design
     assert np.ptp(differences) > 0.0
     with pytest.raises(ValueError, match="equal"):
         mean_above(differences, design, -0.02)
-    with pytest.raises(ValueError, match="without any spread"):
-        design_difference(first, first - differences, design, rng=np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    if design.clusters is not None and not design.by_cluster:
+        assert design_difference(first, first - differences, design, rng=rng).p_value == 2 / 2**3  # signs need no spread
+    else:
+        with pytest.raises(ValueError, match="without any spread"):
+            design_difference(first, first - differences, design, rng=rng)
     assert paired_mean(np.full(6, 0.1), first).correlation is None
 
 
@@ -115,9 +120,45 @@ def test_clusters_follow_the_functions_for_clusters() -> None:
     share, interval = clustered_wilson(BINARY, labels.tolist()), clustered_interval(FRACTIONAL, labels.tolist())
     assert (binary.interval, binary.effective_n, binary.clusters) == (share.interval, share.effective_n, 31)
     assert (fractional.interval.low, fractional.interval.high) == pytest.approx((interval.low, interval.high))
-    exact = accuracy(BINARY, Design(clusters=labels), method="clopper_pearson")
-    expected = effective_limits(share.proportion, share.effective_n, method="clopper_pearson", degrees_of_freedom=30.0)
-    assert exact.interval == expected
+    eased = accuracy(BINARY, Design(clusters=labels), method="jeffreys")
+    assert eased.interval == effective_limits(share.proportion, share.effective_n, method="jeffreys", degrees_of_freedom=30.0)
+
+
+LABELS = np.array([f"c{index % 31}" for index in range(90)])
+BOUNDED = {
+    "clusters": (BINARY, Design(clusters=LABELS), "gaffke_clustered"),
+    "clusters of fractional scores": (FRACTIONAL, Design(clusters=LABELS), "gaffke_clustered"),
+    "cluster means": (BINARY, Design(clusters=LABELS, by_cluster=True), "gaffke_cluster_means"),
+    "fractional scores": (FRACTIONAL, Design(), "gaffke"),
+    "equal scores": (np.full(6, 0.7), Design(), "gaffke"),
+    "one score": (np.array([0.5]), Design(), "gaffke"),
+}
+
+
+@pytest.mark.parametrize(("scores", "design", "method"), BOUNDED.values(), ids=BOUNDED.keys())
+def test_clopper_pearson_goes_on_as_gaffke_s_bounds_where_answers_are_no_independent_right_and_wrong_ones(
+    scores: np.ndarray, design: Design, method: str
+) -> None:
+    found = accuracy(scores, design, method="clopper_pearson", level=0.9)
+    low, lacking = (gaffke_bound(units_of(side, design), alpha=0.05) for side in (scores, 1.0 - scores))
+    assert (found.method, found.interval.low, found.interval.high) == (method, pytest.approx(low), pytest.approx(1.0 - lacking))
+    assert found.interval.low < found.mean < found.interval.high
+    plain = accuracy(scores, design) if scores.size > 1 else None
+    if plain is not None:
+        assert (found.mean, found.standard_error) == (pytest.approx(plain.mean), plain.standard_error)
+        assert (found.successes, found.clusters) == (plain.successes, plain.clusters)
+    assert (found.effective_n, found.one_sided) == (None, None)
+
+
+def test_only_unequal_clusters_need_a_word_on_what_the_bound_takes_for_granted() -> None:
+    even = Design(clusters=np.repeat(np.arange(9).astype(str), 10))
+    assert accuracy(BINARY, even, method="clopper_pearson").caution is None
+    assert "sizes say nothing" in (accuracy(BINARY, Design(clusters=LABELS), method="clopper_pearson").caution or "")
+
+
+@pytest.mark.parametrize("design", [Design(strata=THREE), Design(pool={WHOLE: 120})], ids=["strata", "pool"])
+def test_fractional_scores_of_strata_and_pools_keep_student_s_interval(design: Design) -> None:
+    assert accuracy(FRACTIONAL, design, method="clopper_pearson") == accuracy(FRACTIONAL, design)
 
 
 def test_clusters_that_count_alike_are_a_sample_of_their_means() -> None:
@@ -195,3 +236,28 @@ def test_clopper_pearson_s_interval_of_a_part_of_a_pool_misses_either_side_at_mo
 def test_clopper_pearson_s_interval_of_a_small_part_of_a_pool_is_the_binomial_one() -> None:
     found, plain = pool_clopper_pearson(30, questions=40, pool=1_000_000), clopper_pearson(30, 40)
     assert (found.low, found.high) == pytest.approx((plain.low, plain.high), abs=1e-4)
+
+
+CLUSTERS = np.repeat([f"c{place:02}" for place in range(40)], 3)
+
+
+@pytest.mark.parametrize(
+    ("apart", "design", "says"),
+    [
+        (1, Design(), "1 of 120 questions has another score than all others"),
+        (9, Design(), "9 of 120 questions have another score than the others, which all have the same"),
+        (9, Design(clusters=CLUSTERS), "9 of 40 clusters have another score than the others, which all have the same"),
+        (9, Design(clusters=CLUSTERS, by_cluster=True), "9 of 40 clusters have another score"),
+        (9, Design(strata=np.repeat(["x", "y"], 60)), "9 of 120 questions have another score"),
+    ],
+)
+def test_a_spread_that_few_questions_or_clusters_make_is_cautioned_about(apart: int, design: Design, says: str) -> None:
+    scores = np.zeros(120)
+    scores[: 3 * apart : 3] = 0.7 - 0.4
+    assert says in str(about_spread(design_mean(scores, design)))
+    scores[:30:3] = 0.7 - 0.4
+    assert about_spread(design_mean(scores, design)) is None
+
+
+def test_scores_that_are_all_different_are_not_taken_for_a_few_that_differ() -> None:
+    assert about_spread(design_mean(np.linspace(0.0, 1.0, 8), Design())) == "8 questions: fewer than 30, so the mean may not be nearly normal"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.stats import beta, multinomial
+from scipy.stats import beta, binom, multinomial
 
 from evalspec.statistics.designs import Design
 from evalspec.statistics.differences import PairedCounts
@@ -161,6 +161,18 @@ def test_looks_spend_what_lan_and_demets_say() -> None:
     assert levels == pytest.approx([5.36e-7, 0.000394, 0.00368, 0.01102, 0.02112], rel=2e-2)
     assert sum(spent_alpha(plan, look, alpha=0.025) for look in range(1, 6)) == pytest.approx(0.025)
     assert spending_boundaries(plan.fractions)[-1] == pytest.approx(2.0310, abs=2e-4)
+
+
+def test_student_s_t_of_questions_that_are_lost_whole_errs_as_often_as_the_documentation_says() -> None:
+    asked, lost = 400, np.arange(1, 60)
+    bounds = np.array([mean_above(np.repeat([-1.0, 0.0], [count, asked - count]), Design(), 0.0).bound for count in lost])
+    few, any_where_ten_clear = 0.0, 0.0
+    for share in 1e-9 - bounds[:30]:  # just past where one more lost question can clear the margin
+        passes = bounds > -share
+        chances = binom.pmf(lost, asked, share) * passes
+        few = max(few, float(chances[lost < 10].sum()))
+        any_where_ten_clear = max(any_where_ten_clear, float(chances.sum()) if passes[lost == 10].all() else 0.0)
+    assert (few, any_where_ten_clear) == (pytest.approx(0.152, abs=0.002), pytest.approx(0.068, abs=0.002))
 
 
 @pytest.mark.parametrize(

@@ -28,24 +28,35 @@ def test_fractional_scores_are_compared_by_student_s_paired_test() -> None:
     assert found.test == "t"
 
 
-def test_many_clusters_get_cr2_and_few_are_flipped_whole() -> None:
-    many, few = ([f"c{index % count:02}" for index in range(120)] for count in (40, 12))
-    large = design_difference(FIRST, SECOND, Design(clusters=np.array(many)), rng=NEW(1))
-    interval = clustered_interval(FIRST - SECOND, many)
-    assert (large.test, large.interval.low, large.interval.high) == ("cr2_t", pytest.approx(interval.low), pytest.approx(interval.high))
-    small = design_difference(FIRST, SECOND, Design(clusters=np.array(few)), rng=NEW(1))
-    totals = [float(np.sum((FIRST - SECOND)[np.array(few) == name])) for name in sorted(set(few))]
-    assert (small.test, small.p_value, small.p_error) == ("cluster_sign_flip", pytest.approx(sign_flip_exact(totals)), None)
-    assert "fewer than 30" in str(small.caution)
+@pytest.mark.parametrize("count", [12, 40])
+def test_clusters_are_flipped_whole_and_their_interval_is_cr2(count: int) -> None:
+    labels = np.array([f"c{index % count:02}" for index in range(120)])
+    first, second = np.round(FIRST), np.round(SECOND)
+    found = design_difference(first, second, Design(clusters=labels), rng=NEW(1))
+    interval = clustered_interval(first - second, labels)
+    assert (found.test, found.interval.low, found.interval.high) == ("cluster_sign_flip", pytest.approx(interval.low), pytest.approx(interval.high))
+    totals = [float(np.sum((first - second)[labels == name])) for name in sorted(set(labels.tolist()))]
+    assert (found.p_value, found.p_error) == (pytest.approx(sign_flip_exact(totals)), None)
+    assert ("fewer than 30" in str(found.caution)) == (count < 30)
 
 
-def test_more_clusters_than_can_be_enumerated_are_flipped_at_random_with_its_error() -> None:
-    labels = np.array([f"c{index % 25:02}" for index in range(120)])
+def test_sums_of_clusters_that_cannot_be_counted_are_flipped_at_random_with_its_error() -> None:
+    labels = np.array([f"c{index % 40:02}" for index in range(120)])
     found = design_difference(FIRST, SECOND, Design(clusters=labels), draws=2000, rng=NEW(1))
     assert found.p_error is not None
     order = NEW(3).permutation(120)
     turned = design_difference(FIRST[order], SECOND[order], Design(clusters=labels[order]), draws=2000, rng=NEW(1))
     assert turned.p_value == found.p_value  # the order of questions does not move the draws
+
+
+def test_equal_models_of_clusters_of_very_different_sizes_are_separated_no_more_often_than_stated() -> None:
+    sizes = np.array([50, 40, 30, 20, 10, *[1] * 40])
+    rng, labels, separated = NEW(5), np.repeat([f"c{place:02}" for place in range(45)], sizes), 0
+    for _ in range(1000):
+        easy = np.repeat(rng.beta(1.6, 0.7, (2, 45)), sizes, axis=1)
+        first, second = (rng.random(easy.shape) < easy).astype(np.float64)
+        separated += design_difference(first, second, Design(clusters=labels), rng=rng).p_value <= 0.05
+    assert separated <= stats.binom.ppf(0.9999, 1000, 0.05)  # 70 by Student's t with CR2
 
 
 def test_identical_scores_are_never_separated_and_have_no_interval_of_width_zero() -> None:
@@ -56,6 +67,17 @@ def test_identical_scores_are_never_separated_and_have_no_interval_of_width_zero
 def test_a_difference_without_any_spread_is_refused() -> None:
     with pytest.raises(ValueError, match="without any spread"):
         design_difference(np.full(10, 0.75), np.full(10, 0.5), Design(), rng=NEW(1))
+
+
+@pytest.mark.parametrize(("first", "second"), [(1.0, 0.0), (0.75, 0.5), (0.7, 0.4)])
+def test_clusters_that_all_differ_by_as_much_are_tested_and_have_no_interval(first: float, second: float) -> None:
+    labels = np.repeat([f"c{place}" for place in range(10)], [1, 2, 3, 4, 5, 5, 4, 3, 2, 1])
+    found = design_difference(np.full(30, first), np.full(30, second), Design(clusters=labels), rng=NEW(1))
+    assert (found.p_value, found.p_error, found.test) == (2 / 2**10, None, "cluster_sign_flip")
+    assert (found.difference, found.interval, found.standard_error) == (pytest.approx(first - second), None, None)
+    assert found.caution == "the spread is 0, so it gives no interval"
+    with pytest.raises(ValueError, match="without any spread"):  # Student's t of cluster means has nothing to measure by
+        design_difference(np.full(30, first), np.full(30, second), Design(clusters=labels, by_cluster=True), rng=NEW(1))
 
 
 def test_a_p_value_is_never_zero() -> None:

@@ -13,6 +13,7 @@ from evalspec.scoring.dispatch import Dispatch
 from evalspec.scoring.executors.devices import local_devices, threads_of
 from evalspec.scoring.executors.process import WorkerProcess
 from evalspec.scoring.queue import Estimates, Queue
+from evalspec.scoring.silence import LEAST_SILENCE, WAKING, Clock, Watch
 
 Tell = Callable[[WorkerEvent], None]
 
@@ -21,13 +22,22 @@ class LocalExecutor:
     """Runs work orders on devices of this machine, each of which has a worker that keeps its model loaded.
 
     Assignments travel through a worker's standard input, so that no question stands in a file; when this process ends, however it ends,
-    that input closes and the worker ends too.
+    that input closes and the worker ends too. A worker that finishes nothing for `silence` seconds, and for much longer than its batch should
+    take, is ended and counts as crashed.
     """
 
-    def __init__(self, devices: Sequence[Device] | None = None, *, threads: int | None = None, estimates: Estimates | None = None) -> None:
+    def __init__(
+        self,
+        devices: Sequence[Device] | None = None,
+        *,
+        threads: int | None = None,
+        estimates: Estimates | None = None,
+        silence: float = LEAST_SILENCE,
+    ) -> None:
         self._devices = tuple(devices or local_devices(("cpu",), threads))
         self._threads = threads_of(self._devices, threads)
         self._estimates = estimates or Estimates()
+        self._silence = silence
 
     def devices(self) -> tuple[Device, ...]:
         """Return the devices that can score."""
@@ -54,7 +64,8 @@ class LocalExecutor:
 
     def _supervise(self, devices: Sequence[Device], orders: Sequence[WorkOrder], journal: Journal, tell: Tell) -> None:
         dispatch = Dispatch(Queue(orders, journal, self._estimates), [device.id for device in devices], tell)
-        _Crew(devices, dispatch, lambda device: WorkerProcess(self._arguments(device, journal))).work()
+        watches = {device.id: Watch(self._silence, accelerated=device.kind != "cpu") for device in devices}
+        _Crew(devices, dispatch, lambda device: WorkerProcess(self._arguments(device, journal), watches[device.id])).work()
         dispatch.conclude()
 
     def _arguments(self, device: Device, journal: Journal) -> list[str]:
@@ -83,12 +94,18 @@ class _Crew:
 
     def work(self) -> None:
         """Keep every device busy until nothing is left that one of them takes."""
+        clock = Clock()
         try:
             while self._give_work():
-                for key, _ in self._selector.select():
+                ready = self._selector.select(WAKING)
+                passed = clock.step()
+                for worker in self._workers.values():
+                    worker.watch.passed(passed)
+                for key, _ in ready:
                     device, worker, attend = key.data
                     if self._workers.get(device.id) is worker:
                         attend(device, worker)
+                self._end_silent()
         finally:
             self._selector.close()
             for worker in self._workers.values():
@@ -122,8 +139,18 @@ class _Crew:
         for event in events or ():
             self._dispatch.heard(device.id, event)
         if events is None:
-            for pipe in (worker.voice, worker.ear):
-                if pipe.fileno() in self._selector.get_map():
-                    self._selector.unregister(pipe)
-            del self._workers[device.id]
-            self._dispatch.ended(device.id, worker.end())
+            self._end(device, worker)
+
+    def _end_silent(self) -> None:
+        """End every worker that has been silent for too long; what others have said since is heard first."""
+        for device in self._devices:
+            worker = self._workers.get(device.id)
+            if worker is not None and worker.watch.overdue():
+                self._end(device, worker)
+
+    def _end(self, device: Device, worker: WorkerProcess) -> None:
+        for pipe in (worker.voice, worker.ear):
+            if pipe.fileno() in self._selector.get_map():
+                self._selector.unregister(pipe)
+        del self._workers[device.id]
+        self._dispatch.ended(device.id, worker.end())

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -15,17 +16,25 @@ from evalspec import children
 from evalspec.artifacts.work import Assignment, WorkerEvent
 from evalspec.scoring.dispatch import Ended
 from evalspec.scoring.executors.devices import ONE_NUMBERING
+from evalspec.scoring.silence import WAKING, Clock, Watch
 
 SECRETS = ("EVALSPEC_KEY_PASSPHRASE", "_API_KEY")
 """Endings of the names of variables that are nothing to a worker: the key's passphrase, and keys for servers."""
 
 CHUNK = 1 << 16
 
+DYING = 10.0
+"""Seconds that a killed process has to go; one that the system itself cannot end is left behind."""
+
 
 class WorkerProcess:
-    """A worker with these arguments: `ear` takes assignments, `voice` gives events, and both are ready when a selector says so."""
+    """A worker with these arguments: `ear` takes assignments, `voice` gives events, and both are ready when a selector says so.
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    `watch` is told what passes between them, so that it knows when the worker is silent for too long.
+    """
+
+    def __init__(self, arguments: Sequence[str], watch: Watch | None = None) -> None:
+        self.watch = watch or Watch()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the worker has ended
         self._kills = _kills_for_memory()
         self._outgoing = b""
@@ -51,6 +60,7 @@ class WorkerProcess:
     def send(self, assignment: Assignment) -> None:
         """Let the worker have an assignment as soon as it listens; `write` brings it there."""
         self._outgoing += assignment.model_dump_json().encode() + b"\n"
+        self.watch.assigned(assignment)
 
     def write(self) -> bool:
         """Write what the pipe takes; returns whether nothing is left to write."""
@@ -71,16 +81,21 @@ class WorkerProcess:
         except BlockingIOError:
             return []
         *lines, self._incoming = (self._incoming + said).split(b"\n")
-        return [WorkerEvent.from_json(line) for line in lines] if said else None
+        events = [WorkerEvent.from_json(line) for line in lines]
+        for event in events:
+            self.watch.heard(event)
+        return events if said else None
 
     def converse(self, assignment: Assignment) -> Iterator[WorkerEvent | Ended]:
         """Send an assignment, and give what the worker says until it is done with it or has failed, or how it ended."""
         self.send(assignment)
+        clock = Clock()
         while True:
             ears = [] if self.write() else [self.ear]
-            select.select([self.voice], ears, [])
+            select.select([self.voice], ears, [], WAKING)
+            self.watch.passed(clock.step())
             events = self.read()
-            if events is None:
+            if events is None or self.watch.overdue():
                 yield self.end()
                 return
             for event in events:
@@ -89,17 +104,20 @@ class WorkerProcess:
                     return
 
     def end(self) -> Ended:
-        """Wait for a worker that says nothing more, and return how it ended."""
-        code = self._process.wait()
+        """Wait for a worker that says nothing more, end one that has been silent for too long, and return how it ended."""
+        silent = self.watch.silent if self.watch.overdue() else None
+        code = self._process.wait() if silent is None else -signal.SIGKILL
         self._errors.seek(0)
         words = self._errors.read().decode(errors="replace")
         self.kill()
-        return Ended(code, words, out_of_memory=code == -signal.SIGKILL and _kills_for_memory() > self._kills)
+        killed = code == -signal.SIGKILL and silent is None
+        return Ended(code, words, out_of_memory=killed and _kills_for_memory() > self._kills, silent=silent)
 
     def kill(self) -> None:
-        """End the worker at once, whatever it does."""
+        """End the worker at once, whatever it does, also where it is stopped."""
         self._process.kill()
-        self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(DYING)
         for pipe in (self.ear, self.voice, self._errors):
             pipe.close()
 

@@ -30,6 +30,7 @@ from evalspec.scoring.executors.process import WorkerProcess
 from evalspec.scoring.journal import FileJournal
 from evalspec.scoring.queue import Estimates, Queue
 from evalspec.scoring.relay import records_of
+from evalspec.scoring.silence import LEAST_SILENCE, Watch
 
 ANY = "auto"
 """The cluster that this machine belongs to."""
@@ -88,12 +89,19 @@ class RayExecutor:
     """Runs work orders on devices of a cluster; a node that is lost costs the batches that it had under way."""
 
     def __init__(
-        self, devices: Sequence[Device], *, address: str | None = None, threads: int | None = None, estimates: Estimates | None = None
+        self,
+        devices: Sequence[Device],
+        *,
+        address: str | None = None,
+        threads: int | None = None,
+        estimates: Estimates | None = None,
+        silence: float = LEAST_SILENCE,
     ) -> None:
         self._devices = tuple(devices)
         self._address = address
         self._threads = threads
         self._estimates = estimates or Estimates()
+        self._silence = silence
 
     def devices(self) -> tuple[Device, ...]:
         """Return the devices that can score."""
@@ -105,7 +113,7 @@ class RayExecutor:
         heard: SimpleQueue[tuple[str, Heard]] = SimpleQueue()
         written = FileJournal(journal.folder, journal.secret_file)
         with connected(self._address):
-            posts = {device.id: _Post(device, self._threads, written, heard) for device in self._devices}
+            posts = {device.id: _Post(device, (self._threads, self._silence), written, heard) for device in self._devices}
             try:
                 while _give_work(posts, dispatch):
                     device, said = heard.get()
@@ -127,8 +135,9 @@ class RayExecutor:
 class Hand:
     """What runs on a node: a worker, started when there is something to score."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(self, arguments: Sequence[str], watch: Watch) -> None:
         self._arguments = arguments
+        self._watch = watch
         self._worker: WorkerProcess | None = None
 
     def version(self) -> str:
@@ -138,7 +147,7 @@ class Hand:
     def score(self, assignment: Assignment) -> Iterator[Said]:
         """Give what the worker says until it is done with an assignment, or how it ended."""
         if self._worker is None:
-            self._worker = WorkerProcess(self._arguments)
+            self._worker = WorkerProcess(self._arguments, self._watch)
         for said in self._worker.converse(assignment):
             if isinstance(said, Ended):
                 self._worker = None
@@ -148,9 +157,9 @@ class Hand:
 class _Post:
     """A device of the cluster as seen from here: a thread that hands over its jobs, holds their locks and writes what comes back."""
 
-    def __init__(self, device: Device, threads: int | None, journal: FileJournal, heard: SimpleQueue[tuple[str, Heard]]) -> None:
+    def __init__(self, device: Device, limits: tuple[int | None, float], journal: FileJournal, heard: SimpleQueue[tuple[str, Heard]]) -> None:
         self._device = device
-        self._threads = threads
+        self._threads, self._silence = limits
         self._journal = journal
         self._heard = heard
         self._assignments: SimpleQueue[Assignment | None] = SimpleQueue()
@@ -228,7 +237,7 @@ class _Post:
             node = next(str(node["NodeID"]) for node in ray.nodes() if node["Alive"] and node["NodeID"].startswith(_node(self._device)))
             where = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
             actor = ray.remote(num_cpus=1, num_gpus=int(kind == "cuda"), max_restarts=0, scheduling_strategy=where)(Hand)
-            hand = actor.remote(arguments)
+            hand = actor.remote(arguments, Watch(self._silence, accelerated=kind == "cuda"))
             there = ray.get(hand.version.remote(), timeout=PATIENCE)
         except (RayError, StopIteration):
             return False

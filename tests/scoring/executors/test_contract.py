@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from evalspec.scoring.journal import FileJournal
 
 pytestmark = pytest.mark.slow
 
-Start = Callable[[int], Executor]
+Start = Callable[..., Executor]
 Workers = Callable[[], set[int]]
 
 
@@ -46,13 +47,13 @@ def case(make: SimpleNamespace, study: ScoringTask, expected: Responses, tmp_pat
 
 @pytest.fixture(params=["local", "ray"])
 def start(request: pytest.FixtureRequest) -> Start:
-    """Start an executor on so many devices."""
+    """Start an executor on so many devices; more may be said of it."""
     if request.param == "local":
-        return lambda count: LocalExecutor(local_devices(("cpu",) * count))
+        return lambda count, **more: LocalExecutor(local_devices(("cpu",) * count), **more)
     address = request.getfixturevalue("ray_nodes").address
     from evalspec.scoring.executors.ray_cluster import RayExecutor, cluster_devices
 
-    return lambda count: RayExecutor(cluster_devices(("cpu",), address)[:count], address=address)
+    return lambda count, **more: RayExecutor(cluster_devices(("cpu",), address)[:count], address=address, **more)
 
 
 def wait_until_gone(workers: Workers) -> None:
@@ -100,6 +101,25 @@ def test_a_worker_that_is_killed_in_mid_run_costs_nothing_but_time(start: Start,
     assert [one.warning for one in told if one.warning] == ["the worker was ended by SIGKILL; it goes on from the journal"]
     assert told[-1].done == told[-1].total
     assert [entry.in_parts for entry in scored.jobs] == [0] * len(scored.jobs)
+
+
+def test_a_worker_that_stands_still_is_ended_which_is_told_and_another_one_goes_on(start: Start, case: Case, workers: Workers) -> None:
+    told: list[Progress] = []
+    stopped: list[int] = []
+
+    def stop_once(one: Progress) -> None:
+        told.append(one)
+        if one.done > 100 and not stopped:
+            stopped.append(min(workers()))
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    scored = score(case.study, start(1, silence=2.0), case.journal, stop_once)
+    assert_same(scored.responses, case.expected)
+    (warning,) = (one.warning for one in told if one.warning)
+    assert re.fullmatch(r"the worker finished nothing for \d+ s and was ended; it goes on from the journal", warning)
+    assert told[-1].done == told[-1].total
+    assert [entry.in_parts for entry in scored.jobs] == [0] * len(scored.jobs), "silence is no lack of memory"
+    wait_until_gone(workers)
 
 
 def test_every_model_that_fails_is_named_and_the_others_are_scored(start: Start, case: Case, workers: Workers) -> None:

@@ -22,7 +22,7 @@ import pytest
 from evalspec.artifacts.protocol import BatchRule
 from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.study import LetterScoring
-from evalspec.artifacts.work import WorkerEvent
+from evalspec.artifacts.work import WorkerEvent, jobs_of
 from evalspec.protocols import Progress, ignore_progress
 from evalspec.scoring.execute import ScoringTask, score
 from evalspec.scoring.executors.devices import local_devices
@@ -45,7 +45,7 @@ task, journal, secret = map(Path, sys.argv[1:4])
 (order,) = pickle.loads(task.read_bytes()).orders()
 (work,) = order.works
 journal = FileJournal(journal, secret)
-worker = Worker(lambda _assignment: journal, Place("cpu", 1), lambda event: print(event.model_dump_json(), flush=True))
+worker = Worker(lambda _assignment: journal, Place("cpu", 1, packing=False), lambda event: print(event.model_dump_json(), flush=True))
 worker.score(Assignment(order=order.part(work, work.questions[:1])))  # loads the model, without a limit
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[4]), resource.RLIM_INFINITY))
@@ -102,6 +102,29 @@ def test_without_room_for_a_batch_it_is_computed_in_parts_which_is_told_and_reco
     assert_close(scored.responses, unlimited)
     (entry,) = scored.jobs
     assert (entry.in_parts, entry.reused) == (1, 500)
+
+
+def test_what_is_cut_off_after_memory_ran_out_goes_on_in_as_many_parts_to_the_same_bits(
+    make: SimpleNamespace, wide: ScoringTask, tmp_path: Path
+) -> None:
+    rule = BatchRule(token_budget=1 << 13, overhead_tokens=1 << 11)
+    task = replace(wide, protocol=wide.protocol.model_copy(update={"batch_rule": rule}))
+    whole, cut_off = make.journal(tmp_path / "whole"), make.journal(tmp_path / "cut off")
+    _, failed = limited(task, whole, 24 * MEBIBYTE, tmp_path)
+    assert not failed
+    (job,) = jobs_of(task.orders())
+    expected = whole.read(job.id)
+    parts = [batch.parts for batch in expected.batches.values()]
+    assert len(parts) > 2
+    assert max(parts) > 1
+    cut_off.folder.mkdir()
+    lines = (whole.folder / f"{job.id}.jsonl").read_bytes().splitlines(keepends=True)
+    (cut_off.folder / f"{job.id}.jsonl").write_bytes(b"".join(lines[:2]))
+    _, failed = limited(task, cut_off, 1 << 40, tmp_path)
+    assert not failed
+    found = cut_off.read(job.id)
+    assert [batch.parts for batch in found.batches.values()] == parts, "also where memory would do for larger ones now"
+    assert found.content_sha256() == expected.content_sha256()
 
 
 def test_without_room_for_a_single_question_the_model_fails_and_says_so(make: SimpleNamespace, wide: ScoringTask, tmp_path: Path) -> None:
