@@ -120,7 +120,7 @@ class RayExecutor:
                     if isinstance(said, Exception):
                         raise said
                     if said is None:
-                        del posts[device]
+                        posts.pop(device, None)  # lost while its next job was on the way, a device says so twice
                         dispatch.lost(device)
                     elif isinstance(said, Ended):
                         dispatch.ended(device, said)
