@@ -46,6 +46,7 @@ BOUNDS = {
     "stratified_t": "Student's interval of a mean",
     "t": "Student's t test",
     "cr2_t": "Student's t test",
+    "cluster_sign_flip": "a test that flips the signs of whole clusters",
     "gaffke": "Gaffke's bound",
     "gaffke_clustered": "Gaffke's bound",
 }
@@ -55,10 +56,11 @@ KEPT: Mapping[Guarantee, str] = {
     "approximate": "it keeps its error rate approximately",
 }
 INSTEAD = "; noninferiority by method exact takes Gaffke's bound there"
+MCNEMAR = ("exact", "mid_p")  # they become others where answers are not right or wrong, or questions no independent draws
 FURTHER = {
     "gaffke_clustered": " for clusters that are independent draws, whose sizes say nothing about their scores",
-    "t": INSTEAD,
-    "cr2_t": INSTEAD,
+    "cluster_sign_flip": ", and not where one model varies much more between clusters than the other" + INSTEAD,
+    **dict.fromkeys(("t", "cr2_t"), INSTEAD),
 }
 UNEQUAL = "; where they differ in size and every question counts the same, calculation alone supports it"
 
@@ -116,7 +118,7 @@ def approximate_bounds(protocol: Protocol, tests: Mapping[str, CheckTest | None]
     requests = {request.id: request for request in protocol.analyses}
     for check in protocol.thresholds.checks if protocol.thresholds else ():
         tested = tests.get(check.id)
-        if tested is None or tested.test not in (EXACT, "fay_lumbard", "score") or check.bound == "value":
+        if tested is None or tested.test not in (EXACT, "fay_lumbard", "score", *MCNEMAR) or check.bound == "value":
             continue
         for name in (check.benchmark,) if check.benchmark else requests[check.analysis].benchmarks:
             benchmark = protocol.benchmark(name)
@@ -142,7 +144,8 @@ def _named_bound(check: Check, test: str, benchmark: ProtocolBenchmark) -> tuple
     if benchmark.sample.method == "chosen":
         return None
     if benchmark.clusters is not None:
-        return "cr2_t" if test == "score" else "gaffke_clustered", "questions come in clusters"
+        named = "cluster_sign_flip" if test in MCNEMAR else "cr2_t" if test == "score" else "gaffke_clustered"
+        return named, "questions come in clusters"
     weights = [question.weight for question in benchmark.questions]
     strata = bool(benchmark.strata) and benchmark.sample.method != "simple" and check.subject is None
     uneven = check.subject is None and bool(weights) and max(weights) > min(weights)
@@ -151,12 +154,12 @@ def _named_bound(check: Check, test: str, benchmark: ProtocolBenchmark) -> tuple
         if benchmark.score is not None:
             return "stratified_t", f"scores are not right or wrong and {reason}"
         return "clopper_pearson_stratified", reason
-    return None if benchmark.score is None else ("t" if test == "score" else "gaffke", "scores are not right or wrong")
+    return None if benchmark.score is None else ("gaffke" if test in (EXACT, "fay_lumbard") else "t", "scores are not right or wrong")
 
 
 def _too_few_clusters(check: Check, tested: CheckTest, benchmark: ProtocolBenchmark) -> str | None:
     """Return that even clusters without any doubt would be too few for Gaffke's bound to clear the limit."""
-    if benchmark.clusters is None or benchmark.sample.method == "chosen" or tested.test == "score":
+    if benchmark.clusters is None or benchmark.sample.method == "chosen" or tested.test not in (EXACT, "fay_lumbard"):
         return None
     floor = tested.test == EXACT
     share = (check.limit if check.lower else 1.0 - check.limit) if floor else 1.0 - abs(check.limit)

@@ -275,3 +275,17 @@ def test_a_bound_of_other_scores_in_strata_is_student_s() -> None:
 def test_a_bound_of_one_subject_stands_on_its_own_questions() -> None:
     protocol = planned(design={"stratified": True}, **ACCURACY, subject="s0", at_least=0.7)
     assert not list(approximate_bounds(protocol, {"c": EXACT_FLOOR}))
+
+
+@pytest.mark.parametrize("variant", ["exact", "mid_p"])
+def test_a_test_of_whole_clusters_says_what_it_assumes(variant: str) -> None:
+    test = CheckTest(variant, 0.025)
+    (warning,) = approximate_bounds(planned(design={"clustered": True}, **DIFFERENCE, above=0.0), {"c": test})
+    assert warning == (
+        "check 'c' on 'x' rests on a test that flips the signs of whole clusters, since questions come in clusters; it keeps its error rate "
+        "approximately, and not where one model varies much more between clusters than the other; noninferiority by method exact takes Gaffke's "
+        "bound there"
+    )
+    (fractional,) = approximate_bounds(planned(design=OTHER_SCORES, **DIFFERENCE, above=0.0), {"c": test})
+    assert "rests on Student's t test" in fractional
+    assert not list(approximate_bounds(planned(**DIFFERENCE, above=0.0), {"c": test}))
