@@ -107,7 +107,7 @@ class McnemarResult(Artifact):
     critical_by: Literal["max_t", "bonferroni"] | None = None
     family_size: int
     most_listed: int
-    caution: str | None = None
+    caution: str | None = Field(default=None, exclude_if=lambda told: told is None)  # results from before it was told have none
     rows: Rows[McnemarRow]
     others: Rows[BriefRow]
     order: dict[Identifier, tuple[Identifier, ...]]

@@ -216,6 +216,7 @@ class BatchRule(Artifact):
     shortest_prefix: int = Field(default=64, description="Tokens from which on a beginning that prompts of a shard have in common is read once.")
     packing: bool = Field(
         default=True,
+        exclude_if=bool,  # so that protocols from before it was a choice keep their digest
         description="Whether rows are laid end to end where the model and its device can keep them apart; then batches are filled by best fit.",
     )
 

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from evalspec.artifacts.base import Artifact, canonical_json
+from evalspec.artifacts.protocol import BatchRule
 from evalspec.artifacts.thresholds import Check
 
 
@@ -44,3 +45,11 @@ def test_a_check_has_the_one_limit_that_is_given(limit: str, value: float) -> No
     assert Check(id="c", analysis="a", metric="accuracy", model="m", **{limit: value}).limit == value
     with pytest.raises(ValueError, match="sets no limit"):
         _ = Check(id="c", analysis="a", metric="accuracy", model="m").limit
+
+
+@pytest.mark.parametrize(("rule", "written"), [(BatchRule(), False), (BatchRule(packing=False), True)])
+def test_a_rule_says_of_rows_end_to_end_only_that_it_forbids_them_so_that_earlier_protocols_keep_their_digest(
+    rule: BatchRule, *, written: bool
+) -> None:
+    assert (b"packing" in rule.to_json()) == written
+    assert BatchRule.from_json(rule.to_json()) == rule
