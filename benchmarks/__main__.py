@@ -11,6 +11,7 @@ NAMES = (
     "power",
     "boundary",
     "bounded_means",
+    "cluster_sizes",
     "separations",
     "pairs",
     "redraw",

@@ -21,6 +21,7 @@ from evalspec.statistics.accuracies import accuracy
 from evalspec.statistics.designs import Design, design_mean
 from evalspec.statistics.gaffke import Units, gaffke_bound, gaffke_p
 from evalspec.statistics.one_sided import LimitTest, bounded_mean_above, mean_above
+from evalspec.statistics.paired_designs import bounded_difference
 from evalspec.statistics.settled import settled_difference
 
 ALPHA = 0.025
@@ -55,7 +56,8 @@ class Drawn:
 
     def _below(self, totals: Floats, sizes: Floats) -> bool:
         """Say whether p is below alpha; it is 1 / e at least where the mean is at or below the limit, by Grünbaum's inequality."""
-        units = Units(totals, sizes, np.ones(sizes.size), self.smallest)
+        alike, counts = np.unique(np.stack([totals, sizes]), axis=1, return_counts=True)
+        units = Units(alike[0], alike[1], counts.astype(np.float64), self.smallest)
         return units.mean > self.truth and gaffke_p(units, self.truth) < ALPHA
 
     def _passes(self, totals: Floats, sizes: Floats) -> bool:
@@ -64,8 +66,13 @@ class Drawn:
         if self.smallest == 0.0:
             interval = accuracy(scores, Design(clusters=clusters), method="clopper_pearson", level=1.0 - 2.0 * ALPHA).interval
             return interval is not None and interval.low > self.truth
-        first, second = np.maximum(scores, 0.0)[:, None], np.maximum(-scores, 0.0)[:, None]
-        return settled_difference(first, second, Design(clusters=clusters), LimitTest(self.truth, ALPHA, "exact")).outcome == "shown"
+        first, second, design = np.maximum(scores, 0.0), np.maximum(-scores, 0.0), Design(clusters=clusters)
+        shown = settled_difference(first[:, None], second[:, None], design, LimitTest(self.truth, ALPHA, "exact")).outcome == "shown"
+        # What `mcnemar` tests by method exact is the same at a limit of 0.
+        found = bounded_difference(first, second, design)
+        if self.truth == 0.0 and (found.difference > 0.0 and found.p_value < 2.0 * ALPHA) != shown:
+            raise AssertionError(f"{self.gate}, {self.setting}: `mcnemar` decides otherwise than `noninferiority`")
+        return shown
 
 
 def settings(samples: int) -> Iterator[Drawn]:
@@ -74,6 +81,7 @@ def settings(samples: int) -> Iterator[Drawn]:
     yield from _accuracies(rng, samples)
     yield from _fractions(rng, samples)
     yield from _differences(rng, samples)
+    yield from _gains(rng, samples)
     yield from _telling(rng, samples)
 
 
@@ -113,6 +121,19 @@ def _differences(rng: np.random.Generator, samples: int) -> Iterator[Drawn]:
         yield Drawn(
             "gaffke, differences of fractional scores", f"{count} questions, Beta of {certain:g}", scores, np.ones(scores.shape), -MARGIN, -1.0
         )
+
+
+def _gains(rng: np.random.Generator, samples: int) -> Iterator[Drawn]:
+    """Two models that are equally good, where a check asks for a gain: one of them varies between clusters, or loses rarely and much."""
+    for count, (mean, icc) in product(COUNTS[:3], ((0.7, 0.2), (0.97, 0.3))):
+        for kind, sizes in _kinds(rng, (samples, count)).items():
+            won = rng.binomial(sizes, mean) - rng.binomial(sizes, _shares(rng, mean, icc, sizes.shape))
+            setting = f"{count} clusters, mean {mean}, ICC 0 against {icc}"
+            yield Drawn(f"gaffke, gains, uneven {kind}", setting, won.astype(np.float64), sizes.astype(np.float64), 0.0, -1.0)
+    for count, share in product((50, 200, 1000), (0.005, 0.02, 0.1)):
+        gains = np.where(rng.random((samples, count)) < 0.5, 2.0 * share / (1.0 - share), 0.0)
+        scores = np.where(rng.random((samples, count)) < share, -1.0, gains)
+        yield Drawn("gaffke, gains, rare losses", f"{count} questions, {share:g} lost", scores, np.ones(scores.shape), 0.0, -1.0)
 
 
 def _telling(rng: np.random.Generator, samples: int) -> Iterator[Drawn]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,11 @@ from evalspec.artifacts.questions import QuestionBank, QuestionSet
 from evalspec.artifacts.samples import SampleChosen
 from evalspec.artifacts.served import ServedModel, is_local
 from evalspec.artifacts.sources import CheckpointSource, EarlierRun, HubCheckpoint, HubQuestions, RecordedResponses
-from evalspec.errors import Diagnostic, InputError, UsageError
+from evalspec.errors import Diagnostic, EvalspecError, InputError, StudyError, UsageError
 from evalspec.foreign import read_file
 from evalspec.importing.questions import read_questions
 from evalspec.language.against_questions import check_against_questions
-from evalspec.language.compile import CompiledStudy, at_model, compile_study, located
+from evalspec.language.compile import CompiledStudy, at_model, at_name, compile_study, located
 from evalspec.language.faults import Fault
 from evalspec.places import hub_snapshot, resolve_inside
 from evalspec.planning.checkpoints import find_checkpoint, identify
@@ -136,7 +137,7 @@ def _read_answers(compiled: CompiledStudy, bank: QuestionBank) -> dict[str, Othe
 
 
 def check_models(sound: SoundStudy, settings: Settings) -> SeenModels:
-    """Look at every model's folder without reading weights, and at every recorded answer; raises InputError with every fault.
+    """Look at every model's folder without reading weights, and at every recorded answer; raises InputError or StudyError with every fault.
 
     Hub models that are not in the local cache are `absent`, which is for the caller to judge.
     """
@@ -161,22 +162,26 @@ def check_models(sound: SoundStudy, settings: Settings) -> SeenModels:
     except InputError as error:
         faults += error.diagnostics
     left_out: tuple[str, ...] = ()
-    if any(isinstance(model.source, RecordedResponses) for model in compiled.study.models):
-        try:
-            left_out = _look_at_records(sound)
-        except InputError as error:
-            faults += error.diagnostics
+    kind: type[EvalspecError] = InputError
+    try:
+        left_out = _look_at_records(sound)
+    except StudyError as error:
+        kind, faults = StudyError, [*error.diagnostics, *faults]
+    except InputError as error:
+        faults += error.diagnostics
     if faults:
-        raise InputError(faults)
+        raise kind(faults)
     return SeenModels(tuple(absent), left_out)
 
 
 def _look_at_records(sound: SoundStudy) -> tuple[str, ...]:
     """Hold every recorded answer against its question; returns what is left out, as far as all questions are known."""
+    if not any(isinstance(model.source, RecordedResponses) for model in sound.compiled.study.models):
+        return ()
     from evalspec.scoring.records import check_records, left_out, read_records  # noqa: PLC0415 - only studies with recorded responses wait for it
 
     compiled, sources = sound.compiled, {entry.benchmark: entry.questions for entry in sound.bank.sets}
-    records = read_records(compiled.study, folder=compiled.folder, root=compiled.root)
+    records = read_records(compiled.study, folder=compiled.folder, root=compiled.root, at=partial(at_name, compiled=compiled))
     check_records(records, sources)
     return () if sound.absent else tuple(left_out(records, sources))
 

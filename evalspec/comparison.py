@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from evalspec.analyses.pairs import PairRow, compare_pairs
+from evalspec.analyses.pairs import Limits, PairRow, compare_pairs
 from evalspec.artifacts.base import Artifact, JsonValue
-from evalspec.artifacts.protocol import CheckpointIdentity, Protocol, ProtocolBenchmark, ProtocolModel, system_of
+from evalspec.artifacts.protocol import CheckpointIdentity, DrawnQuestion, Protocol, ProtocolBenchmark, ProtocolModel, system_of
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.artifacts.verdict import CheckResult, Verdict
 from evalspec.errors import StoreError
@@ -22,8 +22,14 @@ from evalspec.statistics.multiplicity import holm
 from evalspec.store import RunDirectory
 
 LEVEL = 0.95
-NOT_SETTINGS = frozenset({"source_sha256", "models", "benchmarks"})
-"""Parts of a study that are compared on their own, or that change with every letter of the text."""
+NOT_SETTINGS = frozenset({"source_sha256"})
+"""Parts of a study that change with every letter of the text."""
+
+OWN_PARTS = ("models", "benchmarks")
+"""Lists of a study of which an entry that one run alone has is told on its own, and not value by value."""
+
+COUNTED = frozenset({"id", "questions"})
+"""What is not said to differ about a benchmark: its name, and its questions, which are counted."""
 
 Where = Literal["both", "only_first", "only_second"]
 
@@ -107,8 +113,8 @@ def compare_runs(first: Path, second: Path) -> RunComparison:
         second=str(second),
         first_signer=_signer(old),
         second_signer=_signer(new),
-        study=tuple(_changes(old.study, new.study)),
-        benchmarks=tuple(_benchmarks(old.protocol, new.protocol)),
+        study=tuple(study_changes(old.study, new.study)),
+        benchmarks=tuple(benchmark_changes(old.protocol, new.protocol)),
         models=tuple(_models(old, new)),
         comparisons=_adjusted(tuple(_comparisons(old, new))),
         checks=tuple(_checks(old.verdict, new.verdict)),
@@ -130,11 +136,28 @@ def _signer(run: _Run) -> str | None:
     return run.checked.signer.fingerprint if run.checked.signer else None
 
 
-def _changes(first: Mapping[str, JsonValue], second: Mapping[str, JsonValue]) -> Iterator[Change]:
-    old, new = (dict(_leaves({name: value for name, value in study.items() if name not in NOT_SETTINGS})) for study in (first, second))
+def study_changes(first: Mapping[str, JsonValue], second: Mapping[str, JsonValue]) -> Iterator[Change]:
+    """Yield every value that differs between two studies, by its path; of models and benchmarks, those that both have."""
+    shared = {part: _ids(first, part) & _ids(second, part) for part in OWN_PARTS}
+    old, new = (dict(_leaves(_told(study, shared))) for study in (first, second))
     for path in sorted(old.keys() | new.keys()):
         if old.get(path) != new.get(path):
             yield Change(path=path, first=old.get(path), second=new.get(path))
+
+
+def _told(study: Mapping[str, JsonValue], shared: Mapping[str, set[JsonValue]]) -> dict[str, JsonValue]:
+    """Return the values of a study that are held against those of another; of models and benchmarks those that both have."""
+    told = {name: value for name, value in study.items() if name not in NOT_SETTINGS}
+    return told | {part: [entry for entry in _entries(study, part) if entry.get("id") in ids] for part, ids in shared.items()}
+
+
+def _ids(study: Mapping[str, JsonValue], part: str) -> set[JsonValue]:
+    return {entry.get("id") for entry in _entries(study, part)}
+
+
+def _entries(study: Mapping[str, JsonValue], part: str) -> list[dict[str, JsonValue]]:
+    entries = study.get(part)
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def _leaves(value: JsonValue, path: str = "") -> Iterator[tuple[str, JsonValue]]:
@@ -150,7 +173,8 @@ def _leaves(value: JsonValue, path: str = "") -> Iterator[tuple[str, JsonValue]]
         yield path, value
 
 
-def _benchmarks(first: Protocol, second: Protocol) -> Iterator[BenchmarkChange]:
+def benchmark_changes(first: Protocol, second: Protocol) -> Iterator[BenchmarkChange]:
+    """Yield every benchmark of two protocols, with the fields in which it differs where both have it."""
     old, new = ({benchmark.id: benchmark for benchmark in protocol.benchmarks} for protocol in (first, second))
     for name in dict.fromkeys((*old, *new)):
         if name in old and name in new:
@@ -160,7 +184,7 @@ def _benchmarks(first: Protocol, second: Protocol) -> Iterator[BenchmarkChange]:
                 asked_first=len(old[name].questions),
                 asked_second=len(new[name].questions),
                 common=len(_common(old[name], new[name])),
-                differs=tuple(_differing(old[name], new[name], ("source_sha256", "sample", "prompt", "scoring", "preambles", "missing", "target"))),
+                differs=(*_differing(old[name], new[name], COUNTED), *_labels(old[name], new[name])),
             )
         else:
             asked = [len(side[name].questions) if name in side else 0 for side in (old, new)]
@@ -197,8 +221,16 @@ def attended_otherwise(model: str, first: Responses, second: Responses) -> bool:
     return bool(one and other and one != other)
 
 
-def _differing(first: Artifact, second: Artifact, names: tuple[str, ...]) -> Iterator[str]:
-    yield from (name for name in names if getattr(first, name) != getattr(second, name))
+def _differing(first: Artifact, second: Artifact, but: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield every field in which two artifacts of one kind differ, but those named."""
+    yield from (name for name in type(first).model_fields if name not in but and getattr(first, name) != getattr(second, name))
+
+
+def _labels(first: ProtocolBenchmark, second: ProtocolBenchmark) -> Iterator[str]:
+    """Yield, as `questions.weight`, what is said otherwise of questions that both asked."""
+    old, new = ({question.id: question for question in side.questions} for side in (first, second))
+    differing = {name for question in _common(first, second) for name in _differing(old[question], new[question])}
+    yield from (f"questions.{name}" for name in DrawnQuestion.model_fields if name in differing)
 
 
 def _common(first: ProtocolBenchmark, second: ProtocolBenchmark) -> list[str]:
@@ -240,7 +272,7 @@ def _mean(run: BenchmarkResponses, row: int) -> np.ndarray:
 
 
 def _comparison(model: str, both: BenchmarkResponses) -> ModelComparison:
-    (row,) = compare_pairs(both, [("second", "first")], Context(rng=np.random.default_rng(0)), level=LEVEL)
+    (row,) = compare_pairs(both, [("second", "first")], Context(rng=np.random.default_rng(0)), Limits(LEVEL))
     scores = both.settled()
     accuracies = [None if np.isnan(one).all() else float(np.nanmean(one)) for one in scores]
     same = bool(np.array_equal(both.scores[0], both.scores[1], equal_nan=True) and np.array_equal(both.choices[0], both.choices[1]))

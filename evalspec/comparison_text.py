@@ -10,7 +10,15 @@ from evalspec.comparison import BenchmarkChange, ModelComparison, RunComparison
 
 LONGEST = 60
 SPOKEN = {
+    "source": "the name of its source",
     "source_sha256": "its source",
+    "source_size": "the size of its source",
+    "planned_size": "the size planned for",
+    "looked_at": "how many other models chose its questions",
+    "questions.subject": "subjects of common questions",
+    "questions.cluster": "clusters of common questions",
+    "questions.flags": "flags of common questions",
+    "questions.weight": "weights of common questions",
     "weights_sha256": "weights",
     "tokenizer_sha256": "tokenizer",
     "preambles": "worked examples",
@@ -41,7 +49,7 @@ def _signers(comparison: RunComparison) -> Iterator[str]:
 
 def _study(comparison: RunComparison) -> Iterator[str]:
     if not comparison.study:
-        yield "no difference in title, seed, analyses, thresholds and the rest"
+        yield "no difference in title, seed, analyses, thresholds and the rest, nor in models and benchmarks that both have"
     for change in comparison.study:
         yield f"{change.path}: {_short(change.first)} -> {_short(change.second)}"
 

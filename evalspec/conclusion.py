@@ -102,6 +102,8 @@ def _described(result: CheckResult, planned: int) -> Iterator[str]:
     if result.outcome != "inconclusive":
         return
     yield f"{'':<13}{_needed(result.forecast)}"
+    if result.missing and _tells_alpha(result.forecast):
+        yield f"{'':<13}that takes no answer as missing: those that are count against this check until they are given"
     if planned > 1 and _tells_alpha(result.forecast):
         yield f"{'':<13}that alpha is planned: its error rate / {planned}, for {planned} checks, the smallest that Holm's method may ask for"
     if result.advice:
@@ -119,6 +121,10 @@ def _needed(told: GateForecast | None) -> str:
     truth = f"a true value of {told.truth:g} ({_known(declared=told.truth_declared)})"
     if told.discordance is not None:
         truth += f" and {told.discordance * 100:.3g} % discordant questions ({_known(declared=told.discordance_declared)})"
+    last = told.last
+    if last is not None and last.power is not None and told.needed <= last.n:
+        look = f"look {last.look}, the last one planned, of {last.n:,} questions at alpha {last.alpha:.4g}"
+        return f"with {truth}, {look}, passes with a chance of {percent(last.power)}"
     beyond = f", more than the {told.source_size:,} of this source" if told.needed > told.source_size else ""
     of = "" if told.subject is None else " of this subject"
     enough = told.last is None and told.needed <= told.n
@@ -128,6 +134,8 @@ def _needed(told: GateForecast | None) -> str:
 
 def _not_needed(told: GateForecast | None) -> str:
     reason = None if told is None else told.undefined or told.why_not
+    if told is not None and told.undefined and told.why_not:
+        return f"this sample is too small for it: {told.why_not}; the questions needed cannot be stated: {told.undefined}"
     if reason is not None:
         return f"the questions needed cannot be stated: {reason}"
     if told is None or told.smallest is None:

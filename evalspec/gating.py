@@ -55,6 +55,7 @@ TEST_RIGHT_ALONE = (
 )
 ALSO_MISSING = ", also with every missing answer counted against it"
 MISSING_OPEN = "it passes on the answers given; with every missing one counted against it, it does not, because "
+MISSING_UNKNOWN = "it passes on the answers given; whether it does with every missing one counted against it is not known, since "
 CORRECTED = "it would pass as the only check, and does not after the correction for the number of checks"
 
 ONE_LOOK = (
@@ -62,8 +63,8 @@ ONE_LOOK = (
     "alpha spending and e-values, declared before the first look, are there for differences in noninferiority only"
 )
 SINGLE_LOOK = (
-    "asking more questions and deciding again is another look, which raises the chance of a false pass, unless a noninferiority analysis declared "
-    "alpha spending (looks) or an e-value (method: e_value) before the first one"
+    "asking more questions and deciding again is another look, which raises the chance of a false pass; nothing holds it down for this check: "
+    "alpha spending (looks) or an e-value (method: e_value), declared before the first look, covers checks of its own noninferiority analysis alone"
 )
 PLANNED_LOOK = (
     "the looks that the study plans after this one may decide, each at the part of alpha that the declared spending leaves it; a look beyond them is "
@@ -71,6 +72,7 @@ PLANNED_LOOK = (
 )
 LAST_LOOK = "this was the last look of the declared alpha spending; another one is not covered, since nothing of alpha is left for it"
 ANY_LOOK = "further looks at these two models on more questions are covered by the declared e-value"
+NO_E_VALUE = "the declared e-value covers further looks only where it can be computed, and here it could not be"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,9 @@ def _against_missing(result: CheckResult, settled: SettledEstimate) -> CheckResu
     result = result.model_copy(update={"missing": settled.missing, "settled": settled.estimate})
     if result.outcome != "passed":
         return result
-    outcome, why = ("inconclusive", str(settled.undefined)) if settled.estimate is None else _decide(settled.estimate, result.check)
+    if settled.estimate is None:
+        return result.model_copy(update={"outcome": "inconclusive", "why": f"{MISSING_UNKNOWN}{settled.undefined}"})
+    outcome, why = _decide(settled.estimate, result.check)
     if outcome == "passed":
         return result.model_copy(update={"why": result.why + ALSO_MISSING})
     return result.model_copy(update={"outcome": "inconclusive", "why": MISSING_OPEN + why})
@@ -243,7 +247,7 @@ def _advice(result: CheckResult) -> str:
     """Return what another look costs: planned looks and the e-value exist for differences only."""
     observed = result.observed
     if observed is not None and observed.anytime:
-        return ANY_LOOK
+        return NO_E_VALUE if observed.value is None else ANY_LOOK
     looks = None if observed is None else observed.looks
     if observed is None or looks is None or looks == 1:
         return SINGLE_LOOK if result.check.metric == "difference" else ONE_LOOK

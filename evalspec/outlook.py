@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,12 +10,12 @@ from evalspec.analyses.catalogue import catalogue
 from evalspec.artifacts.base import canonical_json
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.schedule import MemoryNeed
-from evalspec.artifacts.work import EncodedQuestion, WorkOrder, jobs_of
+from evalspec.artifacts.work import EncodedQuestion, WorkOrder, jobs_of, repeats_of
 from evalspec.errors import InputError, MissingLibrary
 from evalspec.planning.memory import ALLOWANCE
 from evalspec.planning.schedule import Outlook
 from evalspec.planning.speeds import Speeds
-from evalspec.protocols import CheckTest, Comparison
+from evalspec.protocols import CheckTest, Comparison, DeclaredDesign
 from evalspec.scoring.calibration import Observed, observe
 from evalspec.scoring.checkpoint import named_alone, plan_tokens
 from evalspec.scoring.sharing import Sharing
@@ -53,6 +53,7 @@ def look_ahead(protocol: Protocol, orders: Sequence[WorkOrder], models: Mapping[
         speeds=speeds,
         comparisons=_comparisons(protocol),
         check_tests=check_tests(protocol),
+        refusals=tuple(_refusals(protocol)),
     )
 
 
@@ -73,6 +74,24 @@ def check_tests(protocol: Protocol) -> dict[str, CheckTest | None]:
         decide = analysis.check_test
         found[check.id] = None if decide is None else decide(options, check, models, len(request.benchmarks))
     return found
+
+
+def _refusals(protocol: Protocol) -> Iterator[str]:
+    """Yield a warning for every analysis that computes nothing on a benchmark, by what is known of its questions and scores before scoring."""
+    for request in protocol.analyses:
+        analysis = catalogue()[request.kind]
+        if analysis.refuses is None:
+            continue
+        options = analysis.options.model_validate_json(canonical_json(request.options))
+        for name in request.benchmarks:
+            benchmark = protocol.benchmark(name)
+            fractional = benchmark.score is not None or repeats_of(benchmark.scoring) > 1
+            certain = analysis.refuses(options, DeclaredDesign(clusters=benchmark.clusters is not None))
+            likely = analysis.refuses(options, DeclaredDesign(fractional=fractional))
+            if certain:
+                yield f"analysis '{request.id}' ({request.kind}) computes nothing on '{name}': {certain}"
+            elif likely:
+                yield f"analysis '{request.id}' ({request.kind}) computes nothing on '{name}' unless every score is 0 or 1: {likely}"
 
 
 def _measured(need: MemoryNeed, observed: Observed | None) -> MemoryNeed:

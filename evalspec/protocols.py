@@ -64,8 +64,9 @@ class Context:
     """What an analysis may use beside responses and options: its own random stream, outside tables by their SHA-256, a progress sink.
 
     `rng` comes from `SeedSequence(study.seed, spawn_key=digest of the analysis id)`, so adding an analysis moves no other's numbers.
-    `checks` are the study's own; `judge` says what they would come to on other responses, where that can be told. Of `background` only what
-    a signed run holds may be used, so that results can be computed again from its files.
+    `checks` are the study's own; `judge` says what they would come to on other responses, where that can be told; `unordered` are the ids of those
+    for whose metric no one way of counting uncertain answers is known to be the worst. Of `background` only what a signed run holds may be used,
+    so that results can be computed again from its files.
     """
 
     rng: np.random.Generator
@@ -74,6 +75,7 @@ class Context:
     tables: Mapping[str, bytes] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     judge: Judge | None = None
+    unordered: frozenset[str] = frozenset()
     background: Background = field(default_factory=Background)
     progress: ProgressSink = ignore_progress
 
@@ -111,7 +113,8 @@ class CheckTest:
     `test` is one that a `Comparison` names, or the interval whose bound must clear the limit (`wilson`, `clopper_pearson`, `jeffreys`).
     `alpha` is the chance of a false pass where the truth lies at the limit, on its one side, at this look where `looks` are planned; with
     `shared_by_subjects` it is that of all subjects of the analysis together, each of which gets its part. `no_difference` says that passing is
-    planned for models that do not differ.
+    planned for models that do not differ. With `exact_means` Gaffke's test takes the place of McNemar's where scores are fractional or questions
+    come in clusters.
     """
 
     test: str
@@ -120,6 +123,15 @@ class CheckTest:
     no_difference: bool = False
     looks: PlannedLooks | None = None
     shared_by_subjects: bool = False
+    exact_means: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredDesign:
+    """What is known of a benchmark's questions before scoring: whether they come in clusters, and whether scores may be other than 0 and 1."""
+
+    clusters: bool = False
+    fractional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +188,7 @@ class Analysis(Generic[OptionsT, ResultT]):
     `estimates` names the analysis by its kind; `analyses.analyse` puts the study's own id, basis and planned flag in its place.
     `comparisons` says, for options, model ids and the number of benchmarks, what will be tested, so that `plan` can forecast power.
     `check_test` says, for options, a check, model ids and the number of benchmarks, how that check is decided, None where that is not known.
+    `refuses` says, for options and what is declared of a benchmark, why nothing of it is computed there, None where something is or may be.
     `stricter` gives options whose every error rate is divided by a number, which `require: any` asks for; where it takes estimates one by one, it
     must drop the correction for the family that they belong to, since the checks are corrected for their own number.
     `gate_defaults` are options that, left open, take another value than usual where a check holds a bound of the analysis against a limit.
@@ -201,6 +214,7 @@ class Analysis(Generic[OptionsT, ResultT]):
     further_plots: tuple[Callable[[ResultT, Axes], None], ...] = ()
     comparisons: Callable[[OptionsT, Sequence[str], int], tuple[Comparison, ...]] | None = None
     check_test: Callable[[OptionsT, Check, Sequence[str], int], CheckTest | None] | None = None
+    refuses: Callable[[OptionsT, DeclaredDesign], str | None] | None = None
     stricter: Callable[[OptionsT, int], OptionsT] | None = None
     gate_defaults: Mapping[str, JsonValue] = field(default_factory=dict)
     least_models: int = 1

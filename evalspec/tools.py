@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -18,8 +19,8 @@ from evalspec.artifacts.study import Model, Study
 from evalspec.artifacts.verdict import Verdict
 from evalspec.earlier_runs import EarlierModel, read_earlier
 from evalspec.edition import edition_of
-from evalspec.errors import Diagnostic, InputError, MissingLibrary, StoreError, how_to_install
-from evalspec.language.compile import CompiledStudy, at_model
+from evalspec.errors import Diagnostic, EvalspecError, InputError, MissingLibrary, StoreError, StudyError, how_to_install
+from evalspec.language.compile import CompiledStudy, at_model, at_name
 from evalspec.places import can_be_written, keep_out_of_git, nearest_existing, write_privately
 from evalspec.planning.checkpoints import find_checkpoint, identify
 from evalspec.planning.digests import RememberedDigests
@@ -118,11 +119,12 @@ def _obstacle(place: Path) -> str:
 
 
 def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, ResolvedModel]:
-    """Return every model that lies on this machine with its digests; raises InputError with the faults of all models at once."""
+    """Return every model that lies on this machine with its digests; raises InputError or StudyError with the faults of all models at once."""
     remembered = settings.cache / DIGESTS
     digests = RememberedDigests.from_json(remembered.read_bytes()) if remembered.is_file() else RememberedDigests()
     before, models = dict(digests.known), dict[str, ResolvedModel]()
     faults: list[Diagnostic] = []
+    kind: type[EvalspecError] = InputError
     for number, model in enumerate(compiled.study.models):
         try:
             if isinstance(model.source, CheckpointSource):
@@ -130,8 +132,10 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
         except InputError as error:
             faults += at_model(number, error, compiled.source)
     try:
-        for record in read_records(compiled.study, folder=compiled.folder, root=compiled.root):
+        for record in read_records(compiled.study, folder=compiled.folder, root=compiled.root, at=partial(at_name, compiled=compiled)):
             models[record.model] = ResolvedModel(record.identity, record.path, None, record)
+    except StudyError as error:
+        kind, faults = StudyError, [*error.diagnostics, *faults]
     except InputError as error:
         faults += error.diagnostics
     try:
@@ -140,10 +144,14 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
     except InputError as error:
         faults += error.diagnostics
     if faults:
-        raise InputError(faults)
-    if digests.known != before and can_be_written(remembered):  # a plan needs no more than to read
-        write_privately(remembered, digests.to_json())
+        raise kind(faults)
+    _remember(digests, before, remembered)
     return {model.id: models[model.id] for model in compiled.study.models if model.id in models}
+
+
+def _remember(digests: RememberedDigests, before: Mapping[str, object], place: Path) -> None:
+    if digests.known != before and can_be_written(place):  # a plan needs no more than to read
+        write_privately(place, digests.to_json())
 
 
 def check_recorded(models: Mapping[str, ResolvedModel], bank: QuestionBank) -> tuple[str, ...]:

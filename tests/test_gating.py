@@ -20,6 +20,7 @@ from evalspec.gating import (
     LAST_LOOK,
     MEANS,
     NO_BOUND,
+    NO_E_VALUE,
     NOT_COMPARED,
     ONE_LOOK,
     PLANNED_LOOK,
@@ -225,9 +226,10 @@ def test_an_undecided_check_says_what_it_needs_and_what_another_look_costs() -> 
         ({"look": 1, "looks": 3}, PLANNED_LOOK),
         ({"look": 3, "looks": 3}, LAST_LOOK),
         ({"anytime": True}, ANY_LOOK),
+        ({"anytime": True, "value": None, "low": None, "high": None, "undefined": "the e-value needs right and wrong answers"}, NO_E_VALUE),
     ]
     for fields, advice in looked:
-        found = estimate(0.7, 0.65, 0.75, **fields, metric="difference", unit="difference")
+        found = estimate(0.7, 0.65, 0.75, metric="difference", unit="difference").model_copy(update=fields)
         assert verdict_of(found, limit=0.7).checks[0].advice == advice
     assert verdict_of(estimate(0.7, 0.65, 0.75), limit=0.6).checks[0].advice is None
 
@@ -273,6 +275,32 @@ def test_with_planned_looks_the_questions_are_those_of_the_last_look_at_its_alph
     )
     told = describe(verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7))
     assert "80 % power at the alpha of look 3, the last one planned, 0.0245, needs 1,100 questions" in told
+
+
+def test_a_last_look_that_has_questions_enough_is_told_with_its_chance_and_not_a_smaller_number_than_were_asked() -> None:
+    last = LastLook(look=2, n=3000, alpha=0.0245, power=0.998)
+    forecast = GateForecast(
+        check="acc", benchmark="b", n=1500, source_size=5000, limit=0.7, alpha=0.001, truth=0.0, discordance=0.2, power=0.3, needed=1001, last=last
+    )
+    told = describe(verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7))
+    assert "look 2, the last one planned, of 3,000 questions at alpha 0.0245, passes with a chance of 99.8 %" in told
+    assert "1,001" not in told
+
+
+def test_a_forecast_beside_missing_answers_says_that_it_takes_none_as_missing() -> None:
+    forecast = GateForecast(check="acc", benchmark="b", n=100, source_size=300, limit=0.7, truth=0.8, alpha=0.025, needed=85, power=0.9)
+    verdict = verdict_of(estimate(0.7, 0.65, 0.75), forecasts=(forecast,), limit=0.7)
+    assert "takes no answer as missing" not in describe(verdict)
+    missing = verdict.model_copy(update={"checks": (verdict.checks[0].model_copy(update={"missing": 17}),)})
+    assert "that takes no answer as missing: those that are count against this check until they are given" in describe(missing)
+    for unknown in ({"needed": None, "undefined": "clusters"}, {"needed": None}):
+        without = verdict.checks[0].model_copy(update={"missing": 17, "forecast": forecast.model_copy(update=unknown)})
+        assert "takes no answer as missing" not in describe(verdict.model_copy(update={"checks": (without,)}))
+
+
+def test_the_advice_of_another_look_speaks_of_the_check_itself() -> None:
+    assert "nothing holds it down for this check" in SINGLE_LOOK
+    assert "unless" not in SINGLE_LOOK, "what another analysis declared covers its own checks alone"
 
 
 def test_without_a_declared_truth_an_undecided_check_says_which_true_value_would_pass() -> None:

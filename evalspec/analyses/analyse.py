@@ -45,8 +45,16 @@ def analyse(
     requests = [request.model_copy(update={"planned": request.planned and request.id not in unplanned}) for request in protocol.analyses]
     for done, request in enumerate(requests):
         progress(Progress("analyse", done, len(protocol.analyses), "analyses", request.id))
-        judge = _judge(responses, protocol, catalogue, gate, known) if gate and protocol.thresholds else None
-        findings.append(_finding(responses, protocol, request, _installed(request, catalogue), (judge, known)))
+        context = Context(
+            rng=random_stream(protocol.seed, request.id),
+            planned=request.planned,
+            tables=known.tables,
+            checks=protocol.thresholds.checks if protocol.thresholds else (),
+            judge=_judge(responses, protocol, catalogue, gate, known) if gate and protocol.thresholds else None,
+            unordered=_unordered(protocol, catalogue),
+            background=known,
+        )
+        findings.append(_finding(responses, protocol, request, _installed(request, catalogue), context))
     progress(Progress("analyse", len(protocol.analyses), len(protocol.analyses), "analyses"))
     return Findings(
         protocol_sha256=responses.protocol_sha256,
@@ -83,20 +91,22 @@ def _judge(responses: Responses, protocol: Protocol, catalogue: Catalogue, gate:
     return judge
 
 
-def _finding(
-    responses: Responses, protocol: Protocol, request: AnalysisRequest, analysis: AnyAnalysis, beside: tuple[Judge | None, Background]
-) -> Finding:
+def _unordered(protocol: Protocol, catalogue: Catalogue) -> frozenset[str]:
+    """Return the ids of the checks for whose metric no one way of counting uncertain answers is known to be the worst."""
+    kinds = {request.id: request.kind for request in protocol.analyses}
+    checks = protocol.thresholds.checks if protocol.thresholds else ()
+    known = ((check, catalogue.get(kinds.get(check.analysis, ""))) for check in checks)
+    return frozenset(check.id for check, analysis in known if analysis is None or check.metric not in analysis.ordered)
+
+
+def _finding(responses: Responses, protocol: Protocol, request: AnalysisRequest, analysis: AnyAnalysis, context: Context) -> Finding:
     options = analysis.options.model_validate_json(json.dumps(request.options))
     part = Responses(
         benchmarks=tuple(entry for entry in responses.benchmarks if entry.benchmark in request.benchmarks),
         origins=responses.origins,
         protocol_sha256=responses.protocol_sha256,
     )
-    checks = protocol.thresholds.checks if protocol.thresholds else ()
-    judge, known = beside
-    context = Context(
-        rng=random_stream(protocol.seed, request.id), planned=request.planned, tables=known.tables, checks=checks, judge=judge, background=known
-    )
+    checks = context.checks
     held = tuple(check for check in checks if check.analysis == request.id)
     corrected = bool(held) and protocol.thresholds is not None and protocol.thresholds.require == "any"
     asked = _Asked(request, analysis, context, protocol.seed, divisors=range(1, len(checks) + 1) if corrected else range(0))

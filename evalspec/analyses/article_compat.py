@@ -8,7 +8,7 @@ threshold, rests on the recipe. Statistics are imported where they are used: num
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from evalspec.analyses.article_compat_results import (
@@ -23,7 +23,8 @@ from evalspec.analyses.article_compat_results import (
 )
 from evalspec.analyses.sources import TANGO
 from evalspec.artifacts.findings import Estimate
-from evalspec.protocols import Analysis, Context
+from evalspec.artifacts.thresholds import Check
+from evalspec.protocols import Analysis, CheckTest, Context
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,6 +70,11 @@ def estimates(result: ArticleCompatResult) -> tuple[Estimate, ...]:
         )
         for row in result.rows
     )
+
+
+def check_test(_options: ArticleCompatOptions, _check: Check, _models: Sequence[str], _benchmarks: int) -> CheckTest:
+    """Return what a check of the difference rests on: Tango's interval."""
+    return CheckTest("score", (1.0 - LEVEL) / 2.0)
 
 
 def _row(benchmark: BenchmarkResponses, options: ArticleCompatOptions, rng: np.random.Generator) -> ArticleRow:
@@ -219,6 +225,7 @@ ANALYSIS = Analysis(
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/article_compat.html.j2",
+    check_test=check_test,
     sources=SOURCES,
     sources_used=sources_used,
 )

@@ -11,13 +11,30 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 from evalspec.analyses.mcnemar_results import BriefRow, McnemarOptions, McnemarResult, McnemarRow, Test
-from evalspec.analyses.pairs import PairRow, about_random_flips, compare_pairs, simultaneous
+from evalspec.analyses.pairs import Limits, PairRow, about_random_flips, compare_pairs
 from evalspec.analyses.scores import declared_scores, measure
-from evalspec.analyses.sources import CLUSTERS, FLIPS, HOLM, MCNEMAR, PAIRED_MEANS, POOL_TEST, POOLS, RANDOM_FLIPS, TANGO, behind_pairs, used
+from evalspec.analyses.simultaneous import simultaneous
+from evalspec.analyses.sources import (
+    CLUSTERS,
+    FAY_LUMBARD,
+    FLIPS,
+    GAFFKE,
+    GAFFKE_BOUND,
+    HOLM,
+    MCNEMAR,
+    PAIRED_MEANS,
+    POOL_TEST,
+    POOLS,
+    RANDOM_FLIPS,
+    TANGO,
+    behind_pairs,
+    used,
+)
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context
@@ -39,15 +56,14 @@ def compute(responses: Responses, options: McnemarOptions, context: Context) -> 
     """Return every comparison of the family with its adjusted p-value."""
     order = {benchmark.benchmark: _order(benchmark) for benchmark in responses.benchmarks}
     pairs = {benchmark.benchmark: tuple(_pairs(options, benchmark.models, order[benchmark.benchmark])) for benchmark in responses.benchmarks}
-    critical = simultaneous(responses.benchmarks, pairs, context, level=options.level) if options.intervals == "simultaneous" else None
-    found = [
-        row
-        for benchmark in responses.benchmarks
-        for row in compare_pairs(benchmark, pairs[benchmark.benchmark], context, level=critical.level if critical else options.level)
-    ]
+    limits = Limits(options.level, exact=options.method == "exact")
+    critical = simultaneous(responses.benchmarks, pairs, context, limits) if options.intervals == "simultaneous" else None
+    limits = replace(limits, level=critical.level) if critical else limits
+    found = [row for benchmark in responses.benchmarks for row in compare_pairs(benchmark, pairs[benchmark.benchmark], context, limits)]
     decided, listed = _decisions(found, options), _listed(found, options.test)
     return McnemarResult(
         test=options.test,
+        method=options.method,
         family=options.family,
         correction=options.correction,
         alpha=options.alpha,
@@ -129,10 +145,12 @@ def comparisons(options: McnemarOptions, models: Sequence[str], benchmarks: int)
 
 def check_test(options: McnemarOptions, check: Check, models: Sequence[str], benchmarks: int) -> CheckTest | None:
     """Return what decides a check of a difference: at a limit of 0 the adjusted test, elsewhere the interval of that comparison."""
+    exact = options.method == "exact"
     if check.limit != 0.0:
-        return CheckTest("score", (1.0 - options.level) / 2.0, options.discordance) if options.intervals == "per_comparison" else None
+        bound = "fay_lumbard" if exact else "score"
+        return CheckTest(bound, (1.0 - options.level) / 2.0, options.discordance) if options.intervals == "per_comparison" else None
     tested = comparisons(options, models, benchmarks)
-    return CheckTest(options.test, tested[0].alpha / 2.0, options.discordance) if tested else None
+    return CheckTest(options.test, tested[0].alpha / 2.0, options.discordance, exact_means=exact) if tested else None
 
 
 def stricter(options: McnemarOptions, divisor: int) -> McnemarOptions:
@@ -207,7 +225,8 @@ def _listed(rows: Sequence[PairRow], test: Test) -> frozenset[int]:
     return frozenset(chosen)
 
 
-SOURCES = (MCNEMAR, MID_P, HOLM, TANGO, ODDS, PAIRED_MEANS, CLUSTERS, POOLS, POOL_TEST, FLIPS, RANDOM_FLIPS, SIMULTANEOUS)
+OF_MEANS = (PAIRED_MEANS, CLUSTERS, GAFFKE, GAFFKE_BOUND, POOLS, POOL_TEST, FLIPS, RANDOM_FLIPS)
+SOURCES = (MCNEMAR, MID_P, HOLM, TANGO, FAY_LUMBARD, ODDS, *OF_MEANS, SIMULTANEOUS)
 
 
 def sources_used(result: McnemarResult) -> tuple[str, ...]:
@@ -239,6 +258,7 @@ ANALYSIS = Analysis(
     comparisons=comparisons,
     check_test=check_test,
     stricter=stricter,
+    gate_defaults={"method": "exact"},
     sources=SOURCES,
     sources_used=sources_used,
 )

@@ -14,6 +14,7 @@ from evalspec.artifacts.scores import Score
 Test = Literal["exact", "mid_p"]
 Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]
 Correction = Literal["holm", "none"]
+Method = Literal["score", "exact"]
 Intervals = Literal["per_comparison", "simultaneous"]
 
 
@@ -29,6 +30,12 @@ class McnemarOptions(Artifact):
     intervals: Intervals = Field(
         default="per_comparison",
         description="Whether `level` holds for each interval by itself, or (`simultaneous`) for all intervals of the family together.",
+    )
+    method: Method = Field(
+        default="score",
+        description="What the interval of a difference is. `score`: Tango's, and Student's for fractional scores and clusters. `exact`: Fay and "
+        "Lumbard's, which agrees with McNemar's exact test, and Gaffke's for fractional scores and clusters, whose test then decides there. "
+        "Left open, it is `exact` where a check holds a bound of this analysis against a limit.",
     )
     baseline: ModelId | None = None
     pairs: tuple[tuple[ModelId, ModelId], ...] = ()
@@ -97,6 +104,7 @@ class McnemarResult(Artifact):
     """
 
     test: Test
+    method: Method = Field(default="score", exclude_if=lambda method: method == "score")  # results from before there was a choice name none
     family: Family
     correction: Correction
     alpha: float

@@ -14,16 +14,17 @@ from evalspec.analyses.designs import design_of, weighted
 from evalspec.analyses.noninferiority_results import NoninferiorityOptions, NoninferiorityResult, NoninferiorityRow
 from evalspec.analyses.pairs import WEIGHTED
 from evalspec.analyses.scores import declared_scores, measure
-from evalspec.analyses.sources import CLUSTERS, GAFFKE, GAFFKE_BOUND, MCNEMAR, PAIRED_MEANS, POOLS, TANGO, behind_pairs, used
+from evalspec.analyses.sources import CLUSTERS, FAY_LUMBARD, GAFFKE, GAFFKE_BOUND, MCNEMAR, PAIRED_MEANS, POOLS, TANGO, behind_pairs, used
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
-from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context, PlannedLooks
+from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context, DeclaredDesign, PlannedLooks
 
 if TYPE_CHECKING:
     from evalspec.artifacts.responses import BenchmarkResponses, Responses
     from evalspec.statistics.settled import SettledDifference
 
 TESTS = {"score": "score", "exact": "fay_lumbard", "e_value": "e_value"}
+OF_COUNTS = "method e_value counts right and wrong answers of independent questions, and not fractional scores or clusters"
 INTERVALS = {"score": "tango", "exact": "fay_lumbard", "e_value": "e_value"}
 
 
@@ -123,6 +124,11 @@ def check_test(options: NoninferiorityOptions, _check: Check, _models: Sequence[
     return CheckTest(TESTS[options.method], look_alpha(options), options.discordance, no_difference=no_difference, looks=planned)
 
 
+def refuses(options: NoninferiorityOptions, design: DeclaredDesign) -> str | None:
+    """Return why a method cannot be had of questions that come about so."""
+    return OF_COUNTS if options.method == "e_value" and (design.clusters or design.fractional) else None
+
+
 def stricter(options: NoninferiorityOptions, divisor: int) -> NoninferiorityOptions:
     """Return the same analysis with its error rate divided."""
     return options.model_copy(update={"alpha": options.alpha / divisor})
@@ -187,12 +193,11 @@ def _numbers(found: SettledDifference) -> dict[str, float | int | str | None]:
 SCORE = "Nam (1997), Biometrics 53(4), 1422-1430, doi:10.2307/2533508"
 EQUIVALENCE = "Liu, Hsueh, Hsieh & Chen (2002), Stat. Med. 21(2), 231-245, doi:10.1002/sim.1012 (equivalence, score against Wald)"
 TWO_SIDES = "Schuirmann (1987), J. Pharmacokinet. Biopharm. 15(6), 657-680, doi:10.1007/BF01068419 (two one-sided tests)"
-EXACT = "Fay & Lumbard (2021), Stat. Med. 40(5), 1147-1159, doi:10.1002/sim.8829"
 PLANNED_LOOKS = "Lan & DeMets (1983), Biometrika 70(3), 659-663, doi:10.1093/biomet/70.3.659 (looks)"
 BETTING = "Waudby-Smith & Ramdas (2024), J. R. Stat. Soc. B 86(1), 1-27, arXiv:2010.09686 (tests by betting)"
 E_VALUES = "Grünwald, de Heide & Koolen (2024), J. R. Stat. Soc. B 86(5), 1091-1128, arXiv:1906.07801 (e-values)"
 OF_MEANS = (GAFFKE, GAFFKE_BOUND, PAIRED_MEANS, CLUSTERS, POOLS)
-SOURCES = (TANGO, SCORE, TWO_SIDES, EQUIVALENCE, EXACT, MCNEMAR, *OF_MEANS, PLANNED_LOOKS, BETTING, E_VALUES)
+SOURCES = (TANGO, SCORE, TWO_SIDES, EQUIVALENCE, FAY_LUMBARD, MCNEMAR, *OF_MEANS, PLANNED_LOOKS, BETTING, E_VALUES)
 
 
 def sources_used(result: NoninferiorityResult) -> tuple[str, ...]:
@@ -203,7 +208,6 @@ def sources_used(result: NoninferiorityResult) -> tuple[str, ...]:
         SCORE: counted,
         EQUIVALENCE: counted and result.hypothesis == "equivalence",
         TWO_SIDES: bool(intervals) and result.hypothesis == "equivalence",
-        EXACT: "fay_lumbard" in intervals,
         MCNEMAR: "fay_lumbard" in intervals,
         PLANNED_LOOKS: bool(intervals) and result.looks is not None,
         BETTING: "e_value" in intervals,
@@ -227,6 +231,7 @@ ANALYSIS = Analysis(
     least_models=2,
     comparisons=comparisons,
     check_test=check_test,
+    refuses=refuses,
     stricter=stricter,
     gate_defaults={"method": "exact"},
     sources=SOURCES,

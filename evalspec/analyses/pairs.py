@@ -7,7 +7,7 @@ McNemar's tests and Tango's interval; everything else gets the mean of the quest
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -34,8 +34,9 @@ TOO_MANY_FOR_FLIPS = (
 ONE_QUESTION = "the two models have a single scored question in common, which shows no spread"
 
 Pair = tuple[str, str]
-RowTest = Literal["mcnemar", "t", "stratified_t", "cluster_means_t", "cluster_sign_flip", "pool_exact"]
-IntervalMethod = Literal["tango", "tango_effective_n", "t", "stratified_t", "cr2_t", "cluster_means_t"]
+Gaffke = Literal["gaffke", "gaffke_clustered", "gaffke_cluster_means"]
+RowTest = Literal["mcnemar", "t", "stratified_t", "cluster_means_t", "cluster_sign_flip", "pool_exact"] | Gaffke
+IntervalMethod = Literal["tango", "tango_effective_n", "t", "stratified_t", "cr2_t", "cluster_means_t", "fay_lumbard"] | Gaffke
 
 
 class PairRow(Artifact):
@@ -84,8 +85,19 @@ class Part:
     design: Design
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The interval that each pair gets: its level, and whether it is one that keeps its error rate at every sample size.
+
+    `exact` are Fay and Lumbard's interval of right and wrong answers, and Gaffke's of means, whose test agrees with it.
+    """
+
+    level: float
+    exact: bool = False
+
+
 def compare_pairs(
-    benchmark: BenchmarkResponses, pairs: Sequence[Pair], context: Context, *, level: float, part: Part | None = None
+    benchmark: BenchmarkResponses, pairs: Sequence[Pair], context: Context, limits: Limits, *, part: Part | None = None
 ) -> tuple[PairRow, ...]:
     """Return a row per pair, in their order; each pair is compared on the questions that both of its models have a score for."""
     import numpy as np
@@ -101,14 +113,14 @@ def compare_pairs(
     first, second = (np.array([places[pair[side]] for pair in pairs], dtype=np.int64) for side in (0, 1))
     tables = paired_tables(scores == 1, ~np.isnan(scores), first, second)
     counted = binary[first] & binary[second] & (tables.questions > 0) & (part.design.clusters is None)
-    numbers = iter(_counted(tables.chosen(counted), part.design, level))
+    numbers = iter(_counted(tables.chosen(counted), part.design, limits))
     rows = []
     for place, (pair, questions) in enumerate(zip(pairs, tables.questions.tolist(), strict=True)):
         row = PairRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=questions)
         if counted[place]:
             rows.append(row.model_copy(update=next(numbers)))
         else:
-            rows.append(_by_means(row, scores[first[place]], scores[second[place]], part.design, context, level))
+            rows.append(_by_means(row, scores[first[place]], scores[second[place]], part.design, context, limits))
     return tuple(rows)
 
 
@@ -123,17 +135,18 @@ def _refused(benchmark: BenchmarkResponses, pairs: Sequence[Pair]) -> Iterator[P
         yield PairRow(benchmark=benchmark.benchmark, first=first, second=second, n=common, undefined=why)
 
 
-def _counted(tables: PairedTables, design: Design, level: float) -> Iterator[dict[str, float | str | None]]:
+def _counted(tables: PairedTables, design: Design, limits: Limits) -> Iterator[dict[str, float | str | None]]:
     """Test comparisons of 0/1 scores all at once, and give the numbers of each one's row."""
     import numpy as np
 
-    from evalspec.statistics.all_pairs import compare_tables
+    from evalspec.statistics.all_pairs import compare_tables, exact_limits
     from evalspec.statistics.odds_ratios import odds_ratio_limits
 
-    found = compare_tables(tables, level=level)
+    found = compare_tables(tables, level=limits.level)
+    low, high = exact_limits(tables, level=limits.level) if limits.exact else (found.low, found.high)
     a, b, c, d = (cells.astype(np.float64) for cells in (tables.both, tables.only_first, tables.only_second, tables.neither))
     n = a + b + c + d
-    limits = odds_ratio_limits(tables.only_first, tables.only_second, level=level)
+    odds = odds_ratio_limits(tables.only_first, tables.only_second, level=limits.level)
     margins = np.sqrt((a + b) * (a + c) * (c + d) * (b + d))
     spread = np.sqrt(np.maximum((b + c) / n - ((b - c) / n) ** 2, 0.0) / np.maximum(n - 1.0, 1.0))
     columns: dict[str, NDArray[np.generic]] = {
@@ -142,21 +155,23 @@ def _counted(tables: PairedTables, design: Design, level: float) -> Iterator[dic
         "only_second": tables.only_second,
         "neither": tables.neither,
         "difference": found.difference,
-        "low": found.low,
-        "high": found.high,
+        "low": low,
+        "high": high,
         "standard_error": _where(spread, spread > 0.0),
         "correlation": _where(np.divide(a * d - b * c, margins, out=np.zeros_like(n), where=margins > 0.0), margins > 0.0),
         "p_value": found.p_value,
         "p_mid": found.p_mid,
         "log10_p": found.log10_p,
         "odds_ratio": _where(np.divide(b, c, out=np.zeros_like(n), where=c > 0.0), c > 0.0),
-        "odds_low": _where(limits.low, b + c > 0.0),
-        "odds_high": _where(limits.high, c > 0.0),
+        "odds_low": _where(odds.low, b + c > 0.0),
+        "odds_high": _where(odds.high, c > 0.0),
     }
-    fixed: dict[str, float | str | None] = {"method": "tango", "test": "mcnemar"}
+    fixed: dict[str, float | str | None] = {"method": "fay_lumbard" if limits.exact else "tango", "test": "mcnemar"}
+    # The test for a part of a pool is exact for a simple random one; McNemar's own is cautious for any part.
+    for_part = design.pool and not (limits.exact and design.strata is not None)
     for place, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
         row = {**dict(zip(columns, values, strict=True)), **fixed}
-        yield {**row, **_in_pool(tables, place, design, level)} if design.pool else row
+        yield {**row, **_in_pool(tables, place, design, limits)} if for_part else row
 
 
 def _where(values: NDArray[np.float64], defined: NDArray[np.bool_]) -> NDArray[np.object_]:
@@ -166,8 +181,8 @@ def _where(values: NDArray[np.float64], defined: NDArray[np.bool_]) -> NDArray[n
     return cells
 
 
-def _in_pool(tables: PairedTables, place: int, design: Design, level: float) -> dict[str, float | str | None]:
-    """Return what a finite pool changes: interval and standard error shrink with the part that was asked, and the test is exact for the part."""
+def _in_pool(tables: PairedTables, place: int, design: Design, limits: Limits) -> dict[str, float | str | None]:
+    """Return what a finite pool changes: the test is exact for the part that was asked; the standard error, and Tango's interval, shrink with it."""
     from evalspec.statistics.differences import PairedCounts
     from evalspec.statistics.paired_designs import pool_difference
 
@@ -175,20 +190,25 @@ def _in_pool(tables: PairedTables, place: int, design: Design, level: float) -> 
     pool = sum((design.pool or {}).values())
     if not 0 < counts.questions < pool:
         return {}
-    found = pool_difference(counts, pool, drawn_within=design.strata is not None, level=level)
-    return {name: value for name, value in {**_numbers(found), "p_mid": None}.items() if name != "correlation"}
+    found = pool_difference(counts, pool, drawn_within=design.strata is not None, level=limits.level)
+    kept = {"correlation", "low", "high", "method", "caution"} if limits.exact else {"correlation"}
+    return {name: value for name, value in {**_numbers(found), "p_mid": None}.items() if name not in kept}
 
 
-def _by_means(row: PairRow, first: NDArray[np.float64], second: NDArray[np.float64], design: Design, context: Context, level: float) -> PairRow:
+def _by_means(row: PairRow, first: NDArray[np.float64], second: NDArray[np.float64], design: Design, context: Context, limits: Limits) -> PairRow:
     import numpy as np
 
-    from evalspec.statistics.paired_designs import design_difference
+    from evalspec.statistics.paired_designs import bounded_difference, design_difference
 
     common = ~np.isnan(first) & ~np.isnan(second)
     if common.sum() < 2:
         return row.model_copy(update={"undefined": ONE_QUESTION if common.any() else NO_COMMON})
+    scores, kept = (first[common], second[common]), design.kept(common)
     try:
-        found = design_difference(first[common], second[common], design.kept(common), level=level, draws=DRAWS, rng=context.rng)
+        if limits.exact:
+            found = bounded_difference(*scores, kept, level=limits.level)
+        else:
+            found = design_difference(*scores, kept, level=limits.level, draws=DRAWS, rng=context.rng)
     except ValueError as error:
         return row.model_copy(update={"undefined": str(error)})
     return row.model_copy(update=_numbers(found))
@@ -229,59 +249,6 @@ def macro_difference(benchmark: BenchmarkResponses, pair: Pair, context: Context
     first, second = (scores[benchmark.models.index(model)] for model in pair)
     row = PairRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=int(np.sum(~np.isnan(first) & ~np.isnan(second))))
     try:
-        return _by_means(row, first, second, design_of(benchmark, average="macro"), context, level)
+        return _by_means(row, first, second, design_of(benchmark, average="macro"), context, Limits(level))
     except ValueError as error:
         return row.model_copy(update={"undefined": str(error)})
-
-
-@dataclass(frozen=True, slots=True)
-class Critical:
-    """How many standard errors intervals reach out that hold all together; `error` is its Monte Carlo standard error, None when nothing is drawn."""
-
-    value: float
-    error: float | None
-    by: Literal["max_t", "bonferroni"]
-
-    @property
-    def level(self) -> float:
-        """The confidence level of a single interval that reaches as far."""
-        from evalspec.statistics.designs import level_of
-
-        return level_of(self.value)
-
-
-def simultaneous(benchmarks: Sequence[BenchmarkResponses], pairs: Mapping[str, Sequence[Pair]], context: Context, *, level: float) -> Critical | None:
-    """Return how far intervals must reach to hold all together at `level`; None where fewer than two pairs can be compared.
-
-    The largest of the correlated statistics is drawn (max-T) where every model compared has a score on every question; Bonferroni's bound, which
-    needs nothing of the kind, stands in where scores are missing, and where clusters are too few or too unequal to measure the correlations.
-    """
-    import numpy as np
-
-    from evalspec.statistics.max_t import family_critical_value, pair_statistics
-    from evalspec.statistics.multiplicity import bonferroni_critical_value
-
-    compared = [benchmark for benchmark in benchmarks if pairs[benchmark.benchmark] and not weighted(benchmark)]
-    size = sum(len(pairs[benchmark.benchmark]) for benchmark in compared)
-    if size < 2:
-        return None
-    families = []
-    for benchmark in compared:
-        names = sorted({model for pair in pairs[benchmark.benchmark] for model in pair})
-        scores = benchmark.settled()[[benchmark.models.index(name) for name in names]]
-        if not np.isnan(scores).any() and scores.shape[1] > 1 and _correlated(benchmark):
-            places = [(names.index(first), names.index(second)) for first, second in pairs[benchmark.benchmark]]
-            families.append(pair_statistics(scores, places, clusters=benchmark.clusters or None))
-    if len(families) < len(compared) or not any(np.any(family.errors > 0.0) for family in families):
-        return Critical(bonferroni_critical_value(size, alpha=1.0 - level), None, "bonferroni")
-    found = family_critical_value(families, alpha=1.0 - level, draws=DRAWS, rng=context.rng)
-    return Critical(found.critical_value, found.standard_error, "max_t")
-
-
-def _correlated(benchmark: BenchmarkResponses) -> bool:
-    """Return whether questions, or enough clusters of them, measure how statistics are correlated."""
-    import numpy as np
-
-    from evalspec.statistics.clusters import enough_clusters
-
-    return not benchmark.clusters or enough_clusters(np.unique(np.array(benchmark.clusters), return_counts=True)[1])

@@ -9,6 +9,7 @@ from evalspec.analyses.designs import CHOSEN, subject_labels, weighted
 from evalspec.analyses.scores import as_recorded
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.scores import Score
+from evalspec.protocols import DeclaredDesign
 
 if TYPE_CHECKING:
     from evalspec.artifacts.responses import BenchmarkResponses
@@ -36,6 +37,11 @@ class Pool(Artifact):
     level: int = 1
     score: Score | None = None
     undefined: str | None = None
+
+
+def refuses(_options: object, design: DeclaredDesign) -> str | None:
+    """Return why nothing can be drawn again from questions that come about so."""
+    return CLUSTERED if design.clusters else None
 
 
 @dataclass(frozen=True, slots=True)

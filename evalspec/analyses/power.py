@@ -20,7 +20,7 @@ from evalspec.analyses.sources import WILSON
 from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
 from evalspec.artifacts.columns import Rows
 from evalspec.artifacts.findings import Estimate
-from evalspec.protocols import Analysis, Axes, Context, Point
+from evalspec.protocols import Analysis, Axes, Context, DeclaredDesign, Point
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,6 +116,11 @@ class PowerResult(Artifact):
     plans: tuple[PlanRow, ...]
     curve: tuple[CurvePoint, ...]
 
+    @property
+    def computed(self) -> bool:
+        """Whether McNemar's test is one for some of these answers, so that its power says something of them."""
+        return any(row.discordant is not None for row in self.rows) or any(row.power is not None for row in self.plans)
+
 
 def compute(responses: Responses, options: PowerOptions, _context: Context) -> PowerResult:
     """Return what the sample could show, by pair and by benchmark."""
@@ -163,6 +168,8 @@ def estimates(result: PowerResult) -> tuple[Estimate, ...]:
 
 def plot(result: PowerResult, axes: Axes) -> None:
     """Draw the smallest detectable difference along the number of questions, one curve per discordance."""
+    if not result.computed:
+        return
     axes.caption("Smallest true difference in accuracy that McNemar's test finds with the wanted power, along the number of questions.")
     axes.scale("smallest detectable difference in accuracy", percent=True)
     axes.across("questions", logarithmic=True)
@@ -171,6 +178,11 @@ def plot(result: PowerResult, axes: Axes) -> None:
         axes.curve(f"{discordance * 100:.3g} % discordant", points)
     if result.difference is not None:
         axes.reference(result.difference, "declared")
+
+
+def refuses(_options: PowerOptions, design: DeclaredDesign) -> str | None:
+    """Return why no power can be computed of questions that come about so."""
+    return CLUSTERED if design.clusters else NOT_BINARY if design.fractional else None
 
 
 def _pairs(models: tuple[str, ...], baseline: str | None) -> Iterator[tuple[str, str]]:
@@ -261,7 +273,9 @@ SOURCES = (
 
 
 def sources_used(result: PowerResult) -> tuple[str, ...]:
-    """Return the works behind a result; an interval of the discordance there is only where a pair can be planned for."""
+    """Return the works behind a result: none where no power was computed, one of intervals only where a pair can be planned for."""
+    if not result.computed:
+        return ()
     planned = any(row.low is not None for row in result.rows)
     return tuple(work for work in SOURCES if planned or work != DISCORDANCE)
 
@@ -278,6 +292,7 @@ ANALYSIS = Analysis(
     template="analyses/power.html.j2",
     plot=plot,
     least_models=2,
+    refuses=refuses,
     sources=SOURCES,
     sources_used=sources_used,
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from evalspec.analyses.pools import Drawable, Pool, drawable
+from evalspec.analyses.pools import Drawable, Pool, drawable, refuses
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
 from evalspec.protocols import Analysis, Axes, Context, Point
@@ -222,6 +222,7 @@ ANALYSIS = Analysis(
     template="analyses/redraw.html.j2",
     plot=plot,
     least_models=2,
+    refuses=refuses,
     sources=SOURCES,
     sources_used=sources_used,
 )

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING
 
 from evalspec.analyses.designs import design_of
-from evalspec.analyses.pairs import Pair, PairRow, compare_pairs, macro_difference
+from evalspec.analyses.pairs import Limits, Pair, compare_pairs, macro_difference
 from evalspec.analyses.scores import declared_scores, measure
-from evalspec.analyses.variants import DIRECTED, Case, CaseId, Gaps, Sides, cases_of, gaps_of, varied
-from evalspec.artifacts.base import Artifact, Identifier, ModelId, Proportion
+from evalspec.analyses.sensitivity_results import AccuracyRow, CaseRow, CheckRow, DifferenceRow, SensitivityOptions, SensitivityResult
+from evalspec.analyses.variants import DIRECTED, Case, CaseId, Gaps, Sides, bearing, cases_of, gaps_of, varied
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.scores import Score
 from evalspec.artifacts.thresholds import Check
-from evalspec.artifacts.verdict import Outcome
 from evalspec.protocols import Analysis, Axes, Context
 
 if TYPE_CHECKING:
@@ -28,71 +24,6 @@ if TYPE_CHECKING:
 
 NO_ANSWERS = "no question has a score"
 MOST_DRAWN = 100
-
-
-class SensitivityOptions(Artifact):
-    """The same numbers under every rule that could have been chosen otherwise; descriptive, without decisions."""
-
-    kind: Literal["sensitivity"]
-    models: tuple[ModelId, ...] = Field(default=(), description="The models whose accuracy is shown; by default all.")
-    pairs: tuple[tuple[ModelId, ModelId], ...] = Field(default=(), description="The pairs whose difference, first - second, is shown.")
-    level: Proportion = Field(default=0.95, description="The confidence level of each interval.")
-    fragile_gap: float | None = Field(
-        default=None,
-        gt=0,
-        description="Answers whose two best choices lie closer than this, in nats, count as fragile; by default what the run's own self-check says.",
-    )
-
-
-class CaseRow(Artifact):
-    """A rule as it applies to one benchmark; `touched` is the number of answers, or for `without_flagged` of questions, that it changes."""
-
-    benchmark: Identifier
-    case: CaseId
-    touched: int
-
-
-class AccuracyRow(Artifact):
-    """One model under one rule; `change` is against the declared rules, `place` its rank by value, 1 for the best, equal ones alike."""
-
-    benchmark: Identifier
-    model: Identifier
-    case: CaseId
-    n: int
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    method: str | None = None
-    change: float | None = None
-    place: int | None = None
-    undefined: str | None = None
-
-
-class DifferenceRow(PairRow):
-    """One pair under one rule."""
-
-    case: CaseId
-    change: float | None = None
-
-
-class CheckRow(Artifact):
-    """What one check of the study comes to under one rule."""
-
-    check: Identifier
-    benchmark: Identifier
-    case: CaseId
-    outcome: Outcome
-
-
-class SensitivityResult(Artifact):
-    """Every number under every rule that applies; `scores` says what they are of where it is not right answers."""
-
-    level: float
-    cases: tuple[CaseRow, ...]
-    accuracies: tuple[AccuracyRow, ...]
-    differences: tuple[DifferenceRow, ...]
-    checks: tuple[CheckRow, ...]
-    scores: dict[Identifier, Score] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +89,16 @@ def plot(result: SensitivityResult, axes: Axes) -> None:
     """Draw each pair's difference under each rule, or each model's accuracy where no pair is asked for; the declared rules stand out."""
     axes.caption("The same numbers under each rule, one rule changed at a time; the declared rules stand out.")
     named = measure(result.scores, [row.benchmark for row in result.cases])
+    rules = {row.benchmark: result.declared_rule(row.benchmark) for row in result.cases}
     if result.differences:
         axes.scale(f"difference in {named}", percent=True)
         axes.reference(0.0, "no difference" if result.scores else "equal accuracy")
-        for pair in result.differences[:MOST_DRAWN]:
+        for pair in [row for row in result.differences if row.case != rules[row.benchmark]][:MOST_DRAWN]:
             name = f"{pair.first} − {pair.second}, {pair.benchmark}"
             axes.interval(pair.case.replace("_", " "), pair.difference, pair.low, pair.high, group=name, muted=pair.case != "declared")
         return
     axes.scale(named, percent=True)
-    for row in result.accuracies[:MOST_DRAWN]:
+    for row in [row for row in result.accuracies if row.case != rules[row.benchmark]][:MOST_DRAWN]:
         axes.interval(row.case.replace("_", " "), row.value, row.low, row.high, group=f"{row.model}, {row.benchmark}", muted=row.case != "declared")
 
 
@@ -218,7 +150,7 @@ def _differences(given: _Given, options: SensitivityOptions, pair: Pair, context
         if case.id == "macro":
             row = macro_difference(changed, pair, context, level=options.level)
         else:
-            row = compare_pairs(changed, [pair], context, level=options.level)[0]
+            (row,) = compare_pairs(changed, [pair], context, Limits(options.level))
         declared = row.difference if case.id == "declared" else declared
         change = None if declared is None or row.difference is None else row.difference - declared
         yield DifferenceRow(**dict(row), case=case.id, change=change)
@@ -238,7 +170,11 @@ def _checks(given: _Given, responses: Responses, context: Context) -> Iterator[C
             changed = varied(given.benchmark, case.id, sides, given.gaps)
             for result in judge(_with(responses, changed)):
                 if result.benchmark == changed.benchmark and result.check.id in checks:
-                    yield CheckRow(check=result.check.id, benchmark=changed.benchmark, case=case.id, outcome=result.outcome)
+                    # Without a known worst case, what was counted is one way among others, and a pass of it says nothing about them.
+                    unknown = case.id in DIRECTED and result.check.id in context.unordered
+                    bears = unknown and bearing(result.check, given.benchmark, units.get(result.check.id, "proportion"), case.id, given.gaps)
+                    outcome = "inconclusive" if bears and result.outcome == "passed" else result.outcome
+                    yield CheckRow(check=result.check.id, benchmark=changed.benchmark, case=case.id, outcome=outcome)
 
 
 def _sided(case: CaseId, benchmark: BenchmarkResponses, checks: Sequence[Check], units: Mapping[str, str]) -> Iterator[tuple[Sides, frozenset[str]]]:

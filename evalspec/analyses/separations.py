@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.analyses.designs import design_of, weighted
-from evalspec.analyses.pairs import WEIGHTED, PairRow, Part, about_random_flips, compare_pairs
+from evalspec.analyses.pairs import WEIGHTED, Limits, PairRow, Part, about_random_flips, compare_pairs
 from evalspec.artifacts.responses import BenchmarkResponses
 from evalspec.protocols import Context
 from evalspec.statistics.clusters import clusters_worth, enough_clusters
+from evalspec.statistics.designs import Design
+from evalspec.statistics.gaffke import SIZES_DIFFER
 from evalspec.statistics.max_t import pair_statistics, step_down
 from evalspec.statistics.multiplicity import holm
 
@@ -98,12 +100,17 @@ def contest_of(benchmark: BenchmarkResponses) -> Contest:
     return Contest(benchmark, complete, scores, tuple(tuple(kind) for kind in alike.values()))
 
 
-def separated_by_holm(contests: Sequence[Contest], context: Context, *, alpha: float) -> Iterator[Separation]:
-    """Adjust the paired tests of all pairs of all contests together; a pair without a test counts as p = 1."""
-    rows = [_compared(contest, context) for contest in contests]
+def separated_by_holm(contests: Sequence[Contest], context: Context, *, alpha: float, exact: bool = False) -> Iterator[Separation]:
+    """Adjust the paired tests of all pairs of all contests together; a pair without a test counts as p = 1.
+
+    With `exact` the tests are those that keep their level at every sample size, one for each direction of a pair, so that the error rate is that
+    of directions too: all directions are one family. That the test of one direction has half of the two-sided p-value is what these tests have in
+    common, and that of the opposite direction does not reject.
+    """
+    rows = [_compared(contest, context, exact=exact) for contest in contests]
     flips = about_random_flips([row for group in rows for row in group], alpha=alpha)
     raw = [1.0 if row.p_value is None else row.p_value for group in rows for row in group]
-    adjusted = iter(holm(raw).tolist())
+    adjusted = iter(holm([p / 2.0 for p in raw] + [1.0] * len(raw))[: len(raw)].tolist() if exact else holm(raw).tolist())
     for contest, group in zip(contests, rows, strict=True):
         better = np.zeros((len(contest.kinds), len(contest.kinds)), dtype=np.bool_)
         for (first, second), row in zip(contest.pairs, group, strict=True):
@@ -112,15 +119,25 @@ def separated_by_holm(contests: Sequence[Contest], context: Context, *, alpha: f
                 better[(first, second) if first_is_better else (second, first)] = True
         tests = tuple(sorted({row.test for row in group if row.test is not None}))
         drawn = flips if any(row.p_error is not None for row in group) else None
-        caution = ". ".join(filter(None, (_about_clusters(contest, alpha), drawn))) or None
+        caution = ". ".join(filter(None, (_about_clusters(contest, alpha, exact=exact), drawn))) or None
         yield Separation(better, undecided=sum(row.p_value is None for row in group), tests=tests, caution=caution)
 
 
-def _compared(contest: Contest, context: Context) -> tuple[PairRow, ...]:
+def _compared(contest: Contest, context: Context, *, exact: bool) -> tuple[PairRow, ...]:
     names, one = contest.benchmark.models, contest.representatives
     pairs = [(names[one[first]], names[one[second]]) for first, second in contest.pairs]
     part = Part(contest.complete, design_of(contest.benchmark))
-    return compare_pairs(contest.benchmark, pairs, context, level=0.95, part=part) if pairs else ()
+    limits = Limits(0.95, exact=exact and not _exact_anyway(contest, part.design))
+    return compare_pairs(contest.benchmark, pairs, context, limits, part=part) if pairs else ()
+
+
+def _exact_anyway(contest: Contest, design: Design) -> bool:
+    """Return whether the usual tests are exact: those of right and wrong answers of independent questions, or of a simple random part of a pool.
+
+    Exact intervals, which nothing of a ranking rests on, would take more time than all else.
+    """
+    counted = design.clusters is None and bool(np.isin(contest.scores[:, contest.complete], (0.0, 1.0)).all())
+    return counted and not (design.pool and design.strata is not None)
 
 
 def separated_by_max_t(contests: Sequence[Contest], context: Context, *, alpha: float, draws: int) -> Iterator[Separation]:
@@ -144,10 +161,14 @@ def _about_draws(draws: int, alpha: float) -> str | None:
     return TOO_FEW_DRAWS.format(draws, least) if draws < least else None
 
 
-def _about_clusters(contest: Contest, alpha: float) -> str | None:
+def _about_clusters(contest: Contest, alpha: float, *, exact: bool = False) -> str | None:
     sizes = np.unique(np.array(contest.clusters, dtype=np.str_), return_counts=True)[1]
-    if sizes.size < 2 or enough_clusters(sizes):
+    if sizes.size < 2:
         return None
-    # All agree: for either of two models.
+    # All agree: for either of two models. Gaffke's test of as many clusters that are won outright has the same p-value.
     agreeing = 2.0 ** (1 - sizes.size)
-    return TOO_FEW_CLUSTERS.format(sizes.size, agreeing) if agreeing > alpha else LITTLE_WORTH.format(sizes.size, clusters_worth(sizes))
+    if agreeing > alpha:
+        return TOO_FEW_CLUSTERS.format(sizes.size, agreeing)
+    if exact:
+        return SIZES_DIFFER if np.ptp(sizes) > 0 else None
+    return None if enough_clusters(sizes) else LITTLE_WORTH.format(sizes.size, clusters_worth(sizes))

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 __all__ = [
     "CLUSTERS",
+    "FAY_LUMBARD",
     "GAFFKE",
     "GAFFKE_BOUND",
     "HOLM",
@@ -25,6 +26,7 @@ __all__ = [
 CLUSTERS = "Bell & McCaffrey (2002), Surv. Methodol. 28(2), 169-181 (clusters)"
 CLOPPER_PEARSON = "Clopper & Pearson (1934), Biometrika 26(4), 404-413, doi:10.1093/biomet/26.4.404"
 EFFECTIVE = "Korn & Graubard (1998), Surv. Methodol. 24(2), 193-201 (effective number of questions)"
+FAY_LUMBARD = "Fay & Lumbard (2021), Stat. Med. 40(5), 1147-1159, doi:10.1002/sim.8829"
 FLIPS = "Canay, Romano & Shaikh (2017), Econometrica 85(3), 1013-1030, doi:10.3982/ECTA13081 (signs of clusters flipped)"
 GAFFKE = "Gaffke (2005), Math. Methods Statist. 14(4), 451-467 (means of bounded scores)"
 GAFFKE_BOUND = "Learned-Miller & Thomas (2019), arXiv:1905.06208 (Gaffke's bound as a confidence limit)"
@@ -51,6 +53,7 @@ BEHIND_INTERVALS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "jeffreys": (JEFFREYS,),
         "effective_n": (EFFECTIVE, POOLS),
         "pool": (POOLS,),
+        "pool_stratified": (POOLS,),
         "stratified": (EFFECTIVE, POOLS),
         "clustered": (EFFECTIVE, MEANS),
         "t": (MEANS,),
@@ -75,8 +78,8 @@ BEHIND_PAIRS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "cr2_t": (PAIRED_MEANS, CLUSTERS),
         "cluster_means_t": (PAIRED_MEANS,),
         "cluster_sign_flip": (PAIRED_MEANS, FLIPS),
-        "gaffke": (GAFFKE, GAFFKE_BOUND),
-        "gaffke_clustered": (GAFFKE, GAFFKE_BOUND),
+        "fay_lumbard": (FAY_LUMBARD,),
+        **dict.fromkeys(("gaffke", "gaffke_clustered", "gaffke_cluster_means"), (GAFFKE, GAFFKE_BOUND)),
     }
 )
 

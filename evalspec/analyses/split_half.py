@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from evalspec.analyses.pools import Drawable, Pool, drawable
+from evalspec.analyses.pools import Drawable, Pool, drawable, refuses
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.artifacts.findings import Estimate
 from evalspec.protocols import Analysis, Axes, Context
@@ -195,6 +195,7 @@ ANALYSIS = Analysis(
     template="analyses/split_half.html.j2",
     plot=plot,
     least_models=2,
+    refuses=refuses,
     sources=SOURCES,
     sources_used=sources_used,
 )

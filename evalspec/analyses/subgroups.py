@@ -12,9 +12,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalspec.analyses.designs import design_of, subject_design, subject_labels
-from evalspec.analyses.pairs import NO_COMMON, Part, compare_pairs
+from evalspec.analyses.pairs import NO_COMMON, Limits, Part, compare_pairs
 from evalspec.analyses.scores import declared_scores, measure
-from evalspec.analyses.sources import FLIPS, HOLM, INTERVALS, MCNEMAR, PAIRED_MEANS, POOL_TEST, TANGO, behind_intervals, behind_pairs, used
+from evalspec.analyses.sources import (
+    FAY_LUMBARD,
+    FLIPS,
+    HOLM,
+    INTERVALS,
+    MCNEMAR,
+    PAIRED_MEANS,
+    POOL_TEST,
+    TANGO,
+    behind_intervals,
+    behind_pairs,
+    used,
+)
 from evalspec.analyses.subgroups_results import Heterogeneity, SubgroupRow, SubgroupsOptions, SubgroupsResult
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
@@ -102,7 +114,8 @@ def _benchmark_rows(benchmark: BenchmarkResponses, options: SubgroupsOptions, co
 
 
 def _pair_row(benchmark: BenchmarkResponses, options: SubgroupsOptions, subject: str, part: Part, context: Context) -> SubgroupRow:
-    found = compare_pairs(benchmark, [(options.model, str(options.baseline))], context, level=options.level, part=part)[0]
+    limits = Limits(options.level, exact=options.method == "clopper_pearson")
+    (found,) = compare_pairs(benchmark, [(options.model, str(options.baseline))], context, limits, part=part)
     return SubgroupRow(
         benchmark=benchmark.benchmark,
         subject=subject,
@@ -203,15 +216,16 @@ def check_test(options: SubgroupsOptions, check: Check, _models: Sequence[str], 
     """Return what decides a check of a subject: at a limit of 0 on a difference its adjusted test, elsewhere the interval of that subject."""
     if options.baseline is None:
         return CheckTest(options.method, (1.0 - options.level) / 2.0)
+    exact = options.method == "clopper_pearson"
     if check.limit != 0.0:
-        return CheckTest("score", (1.0 - options.level) / 2.0)
-    return CheckTest(options.test, options.alpha / 2.0, shared_by_subjects=options.correction == "holm")
+        return CheckTest("fay_lumbard" if exact else "score", (1.0 - options.level) / 2.0)
+    return CheckTest(options.test, options.alpha / 2.0, shared_by_subjects=options.correction == "holm", exact_means=exact)
 
 
 FISHER = "Fisher (1935), J. R. Stat. Soc. 98(1), 39-82, doi:10.2307/2342435"
 WELCH = "Welch (1947), Biometrika 34(1-2), 28-35, doi:10.1093/biomet/34.1-2.28"
 RESHUFFLED = "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi:10.2202/1544-6115.1585 (reshuffled labels)"
-SOURCES = (FISHER, WELCH, MCNEMAR, HOLM, TANGO, PAIRED_MEANS, *INTERVALS, POOL_TEST, FLIPS, RESHUFFLED)
+SOURCES = (FISHER, WELCH, MCNEMAR, HOLM, TANGO, FAY_LUMBARD, PAIRED_MEANS, *INTERVALS, POOL_TEST, FLIPS, RESHUFFLED)
 
 
 def sources_used(result: SubgroupsResult) -> tuple[str, ...]:

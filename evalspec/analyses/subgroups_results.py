@@ -18,7 +18,8 @@ class SubgroupsOptions(Artifact):
     baseline: ModelId | None = Field(default=None, description="A second model: then model - baseline is looked at in each subject.")
     method: Literal["wilson", "clopper_pearson", "jeffreys"] = Field(
         default="wilson",
-        description="The interval of one model's accuracy; left open, `clopper_pearson` where a check holds a bound of this analysis to a limit.",
+        description="The interval of one model's accuracy. Of a difference `clopper_pearson` gives what `method: exact` of mcnemar gives, the others "
+        "what `score` gives. Left open, it is `clopper_pearson` where a check holds a bound of this analysis against a limit.",
     )
     test: Literal["exact", "mid_p"] = Field(default="exact", description="The version of McNemar's test for two models.")
     correction: Literal["holm", "none"] = Field(default="holm", description="How p-values are adjusted for the number of subjects.")

@@ -9,94 +9,37 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING
 
 from evalspec.analyses.scores import as_recorded, declared_scores
-from evalspec.analyses.sources import CLUSTERS, FLIPS, HOLM, MCNEMAR, PAIRED_MEANS, POOL_TEST, POOLS, RANDOM_FLIPS, behind_pairs, used
-from evalspec.artifacts.base import Artifact, Identifier
+from evalspec.analyses.sources import (
+    CLUSTERS,
+    FLIPS,
+    GAFFKE,
+    GAFFKE_BOUND,
+    HOLM,
+    MCNEMAR,
+    PAIRED_MEANS,
+    POOL_TEST,
+    POOLS,
+    RANDOM_FLIPS,
+    behind_pairs,
+    used,
+)
+from evalspec.analyses.tiers_results import TierBenchmark, TierRow, TiersOptions, TiersResult
 from evalspec.artifacts.findings import Estimate
-from evalspec.artifacts.scores import Score
-from evalspec.protocols import Analysis, Axes, Context
+from evalspec.artifacts.thresholds import Check
+from evalspec.protocols import Analysis, Axes, CheckTest, Context
 
 if TYPE_CHECKING:
     from evalspec.analyses.separations import Contest, Separation
     from evalspec.artifacts.responses import BenchmarkResponses, Responses
-
-Method = Literal["holm", "max_t"]
 
 MOST_DRAWN = 40
 MOST_MAX_T = 100
 MOST_LETTERED = 100
 TOO_MANY = f"max_t draws the statistics of all pairs, which is done for up to {MOST_MAX_T} models; holm has no such limit"
 ONE_CLUSTER = "needs at least 2 clusters; got 1, and one cluster has no spread between clusters"
-
-
-class TiersOptions(Artifact):
-    """Rank intervals, groups of models that are not told apart, and the models that may be the best."""
-
-    kind: Literal["tiers"]
-    method: Method = Field(
-        default="holm",
-        description="`holm`: the paired test of every pair, adjusted by Holm's method; `max_t`: every direction of every pair, judged by the largest "
-        "of their correlated statistics under flipped signs, step by step.",
-    )
-    alpha: Annotated[float, Field(gt=0, le=0.5)] = Field(default=0.05, description="The error rate of all comparisons of all benchmarks together.")
-    draws: Annotated[int, Field(ge=1000, le=200_000)] = Field(default=20_000, description="Draws of the largest statistic, for `max_t`.")
-
-
-class TierRow(Artifact):
-    """One model: its score, its observed rank (models with one score share the better rank), the ranks it may hold, and its letters.
-
-    `alike` names the models that have this one's score on every question. Letters are left out among too many models.
-    """
-
-    benchmark: Identifier
-    model: Identifier
-    score: float | None = None
-    rank: int | None = None
-    low: int | None = None
-    high: int | None = None
-    letters: tuple[str, ...] = ()
-    possible_best: bool | None = None
-    alike: tuple[Identifier, ...] = ()
-    undefined: str | None = None
-
-
-class TierBenchmark(Artifact):
-    """One benchmark: its questions, those left out, comparisons made and separated, and the last critical value of `max_t` with its error.
-
-    `tests` are those that compared single pairs; `caution` is what to keep in mind of the clusters.
-    """
-
-    benchmark: Identifier
-    n: int
-    dropped: int = 0
-    comparisons: int = 0
-    separated: int = 0
-    undecided: int = 0
-    critical: float | None = None
-    critical_error: float | None = None
-    tests: tuple[str, ...] = ()
-    caution: str | None = None
-    undefined: str | None = None
-
-
-class TiersResult(Artifact):
-    """Every model of every benchmark, best score first; `family_size` counts the comparisons that are judged together.
-
-    `scores` says what scores are of where it is not right answers.
-    """
-
-    method: Method
-    alpha: float
-    draws: int | None
-    family_size: int
-    most_lettered: int
-    benchmarks: tuple[TierBenchmark, ...]
-    rows: tuple[TierRow, ...]
-    scores: dict[Identifier, Score] = Field(default_factory=dict)
 
 
 def compute(responses: Responses, options: TiersOptions, context: Context) -> TiersResult:
@@ -173,6 +116,11 @@ def stricter(options: TiersOptions, divisor: int) -> TiersOptions:
     return options.model_copy(update={"alpha": options.alpha / divisor})
 
 
+def check_test(options: TiersOptions, _check: Check, _models: Sequence[str], _benchmarks: int) -> CheckTest:
+    """Return what a check of a rank rests on; with which power is not known before scoring."""
+    return CheckTest(f"ranks_{options.method}", options.alpha, exact_means=options.method == "exact")
+
+
 def _models(result: TiersResult) -> Counter[str]:
     return Counter(row.benchmark for row in result.rows)
 
@@ -191,9 +139,9 @@ def _contest(benchmark: BenchmarkResponses, options: TiersOptions) -> Contest:
 def _separated(contests: Sequence[Contest], options: TiersOptions, context: Context) -> Iterator[Separation]:
     from evalspec.analyses.separations import separated_by_holm, separated_by_max_t
 
-    if options.method == "holm":
-        return separated_by_holm(contests, context, alpha=options.alpha)
-    return separated_by_max_t(contests, context, alpha=options.alpha, draws=options.draws)
+    if options.method == "max_t":
+        return separated_by_max_t(contests, context, alpha=options.alpha, draws=options.draws)
+    return separated_by_holm(contests, context, alpha=options.alpha, exact=options.method == "exact")
 
 
 def _about(contest: Contest, separation: Separation) -> TierBenchmark:
@@ -248,14 +196,14 @@ def _letter(number: int) -> str:
 RANKS = "Mogstad, Romano, Shaikh & Wilhelm (2024), Rev. Econ. Stud. 91, 476-518, doi:10.1093/restud/rdad006 (rank intervals, possible best)"
 MAX_T = "Romano & Wolf (2005), Econometrica 73, 1237-1282, doi:10.1111/j.1468-0262.2005.00615.x (step-down max-T)"
 LETTERS = "Piepho (2004), J. Comput. Graph. Stat. 13, 456-466, doi:10.1198/1061860043515 (letters)"
-SOURCES = (RANKS, HOLM, MAX_T, FLIPS, RANDOM_FLIPS, LETTERS, MCNEMAR, PAIRED_MEANS, CLUSTERS, POOLS, POOL_TEST)
+SOURCES = (RANKS, HOLM, MAX_T, FLIPS, RANDOM_FLIPS, LETTERS, MCNEMAR, PAIRED_MEANS, CLUSTERS, GAFFKE, GAFFKE_BOUND, POOLS, POOL_TEST)
 
 
 def sources_used(result: TiersResult) -> tuple[str, ...]:
     """Return the works behind a result, nothing where no ranks could be given."""
     if not any(row.rank for row in result.rows):
         return ()
-    judged = (HOLM,) if result.method == "holm" else (MAX_T, FLIPS, RANDOM_FLIPS)
+    judged = (MAX_T, FLIPS, RANDOM_FLIPS) if result.method == "max_t" else (HOLM,)
     works = {RANKS, *judged, *((LETTERS,) if any(row.letters for row in result.rows) else ())}
     return used(SOURCES, works | behind_pairs(test for entry in result.benchmarks for test in entry.tests))
 
@@ -271,7 +219,9 @@ ANALYSIS = Analysis(
     tolerance=1e-9,
     template="analyses/tiers.html.j2",
     plot=plot,
+    check_test=check_test,
     stricter=stricter,
+    gate_defaults={"method": "exact"},
     least_models=2,
     most_models={("method", "max_t"): MOST_MAX_T},
     sources=SOURCES,

@@ -92,17 +92,30 @@ def varied(benchmark: BenchmarkResponses, case: CaseId, sides: Sides, gaps: Gaps
             return replace(benchmark, missing="wrong")
         case "missing_left_out":
             return replace(benchmark, missing="complete_case")
-        case "missing_worst" | "missing_best":
-            return settled_for(benchmark, np.isnan(benchmark.scores), sides)
-        case "fragile_worst" | "fragile_best":
-            return settled_for(benchmark, _fragile(benchmark, gaps), sides)
+        case "missing_worst" | "missing_best" | "fragile_worst" | "fragile_best":
+            return settled_for(benchmark, uncertain(benchmark, case, gaps), sides)
         case "without_flagged":
             return _chosen(benchmark, np.array([not flags for flags in benchmark.flags], dtype=np.bool_))
         case "declared" | "macro":
             return benchmark
 
 
-def settled_for(benchmark: BenchmarkResponses, uncertain: NDArray[np.bool_], sides: Sides) -> BenchmarkResponses:
+def uncertain(benchmark: BenchmarkResponses, case: CaseId, gaps: Gaps) -> NDArray[np.bool_]:
+    """Return which answers (M, Q, K) a directed case counts for or against somebody."""
+    import numpy as np
+
+    return _fragile(benchmark, gaps) if case.startswith("fragile") else np.isnan(benchmark.scores)
+
+
+def bearing(check: Check, benchmark: BenchmarkResponses, unit: str, case: CaseId = "missing_worst", gaps: Gaps | None = None) -> int:
+    """Count the uncertain answers that bear on a check: of its models, for a rank of all, and in one subject where it names one."""
+    named = {check.model, check.baseline}
+    models = [unit == "rank" or model in named for model in benchmark.models]
+    asked = [check.subject in (None, subject) for subject in benchmark.subjects]
+    return int(uncertain(benchmark, case, gaps or {})[models][:, asked].sum())
+
+
+def settled_for(benchmark: BenchmarkResponses, open_: NDArray[np.bool_], sides: Sides) -> BenchmarkResponses:
     """Return the responses with uncertain answers (M, Q, K) wrong for the models on the one side and right for those on the other.
 
     Of a score that is not of right answers, wrong is the worst there can be and right the best.
@@ -112,8 +125,8 @@ def settled_for(benchmark: BenchmarkResponses, uncertain: NDArray[np.bool_], sid
     scores, reasons = benchmark.scores.copy(), benchmark.reasons.copy()
     for place, model in enumerate(benchmark.models):
         if model in sides.wrong or model in sides.right:
-            scores[place][uncertain[place]] = 1.0 - benchmark.worst if model in sides.right else benchmark.worst
-            reasons[place][uncertain[place]] = Reason.NONE
+            scores[place][open_[place]] = 1.0 - benchmark.worst if model in sides.right else benchmark.worst
+            reasons[place][open_[place]] = Reason.NONE
     return replace(benchmark, scores=scores, reasons=reasons)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evalspec.analyses.variants import Sides, settled_for
+from evalspec.analyses.variants import Sides, bearing, settled_for
 from evalspec.artifacts.findings import Estimate, SettledEstimate, estimate_of
-from evalspec.artifacts.responses import BenchmarkResponses, Responses
+from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import AnyAnalysis
 
@@ -41,7 +41,7 @@ def settled_estimates(examined: Examined, checks: Sequence[Check]) -> Iterator[S
             found = estimate_of(check, benchmark.benchmark, examined.estimates)
             if check.benchmark not in (None, benchmark.benchmark) or found is None:
                 continue
-            entry = SettledEstimate(check=check.id, benchmark=benchmark.benchmark, missing=_missing(check, benchmark, found))
+            entry = SettledEstimate(check=check.id, benchmark=benchmark.benchmark, missing=bearing(check, benchmark, found.unit))
             if not entry.missing:
                 continue
             if check.metric not in examined.analysis.ordered:
@@ -52,14 +52,6 @@ def settled_estimates(examined: Examined, checks: Sequence[Check]) -> Iterator[S
                 known[sides] = examined.again(_settled(examined.responses, sides))
             settled = estimate_of(check, benchmark.benchmark, known[sides])
             yield entry.model_copy(update={"estimate": settled} if settled is not None else {"undefined": NOT_COMPARED})
-
-
-def _missing(check: Check, benchmark: BenchmarkResponses, found: Estimate) -> int:
-    """Count the missing answers that bear on a check: of its models, for a rank of all, and in one subject where it names one."""
-    named = {check.model, check.baseline}
-    models = [found.unit == "rank" or model in named for model in benchmark.models]
-    asked = [check.subject in (None, subject) for subject in benchmark.subjects]
-    return int(np.isnan(benchmark.scores[models][:, asked]).sum())
 
 
 def _settled(responses: Responses, sides: Sides) -> Responses:

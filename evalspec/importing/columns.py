@@ -5,24 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import takewhile
 
-from evalspec.artifacts.questions import LETTERS
 from evalspec.artifacts.sources import FieldNames
 from evalspec.tables.faults import Faults
+from evalspec.tables.question_columns import CONVENTIONAL, choice_columns, conventional
 from evalspec.tables.rows import Row
 
-CONVENTIONAL = {
-    "id": ("id", "question_id", "qid", "item_id", "uid"),
-    "question": ("question", "stem", "input", "prompt", "query"),
-    "choices": ("choices", "options", "candidates", "endings", "answers"),
-    "answer": ("answer", "target", "label", "key", "gold", "answerkey", "answer_key", "correct_answer", "answer_index"),
-    "subject": ("subject", "category", "topic"),
-    "cluster": ("cluster", "cluster_id"),
-    "flags": ("flags", "flag"),
-}
 NEEDED = ("question", "choices", "answer")
-CHOICE_PREFIXES = ("", "choice_", "option_", "choice", "option")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +32,8 @@ def find_columns(rows: Sequence[Row], declared: FieldNames, faults: Faults) -> C
     present = tuple(dict.fromkeys(column for row in rows for column in row.cells))
     wanted: dict[str, str | None] = declared.model_dump()
     unknown = {part: name for part, name in wanted.items() if name is not None and name not in present}
-    found = {part: wanted[part] or _conventional(part, present) for part in CONVENTIONAL}
-    choices = found["choices"] or _choice_columns(present)
+    found = {part: wanted[part] or conventional(part, present) for part in CONVENTIONAL}
+    choices = found["choices"] or choice_columns(present)
     missing = [part for part in NEEDED if (choices if part == "choices" else found[part]) is None]
     for part, name in unknown.items():
         close = get_close_matches(name, present, n=1) if faults.disclosure == "full" else []
@@ -56,27 +45,6 @@ def find_columns(rows: Sequence[Row], declared: FieldNames, faults: Faults) -> C
     if unknown or question is None or answer is None or choices is None:
         return None
     return Columns(question, answer, choices, found["id"], found["subject"], found["cluster"], found["flags"])
-
-
-def _conventional(part: str, present: tuple[str, ...]) -> str | None:
-    folded = _folded(present)
-    return next((folded[name] for name in CONVENTIONAL[part] if name in folded), None)
-
-
-def _choice_columns(present: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the columns of the choices where each choice has its own: A, B, ...; choice_a, ...; option1, ..."""
-    folded = _folded(present)
-    numbers = tuple(str(number) for number in range(len(LETTERS) + 1))
-    for prefix in CHOICE_PREFIXES:
-        for marks in (tuple(LETTERS.lower()), numbers[:-1], numbers[1:]) if prefix else (tuple(LETTERS.lower()),):
-            columns = tuple(folded[name] for name in takewhile(folded.__contains__, (prefix + mark for mark in marks)))
-            if len(columns) >= 2:
-                return columns
-    return None
-
-
-def _folded(present: tuple[str, ...]) -> dict[str, str]:
-    return {column.casefold(): column for column in reversed(present)}
 
 
 def _how_to_declare(part: str) -> str:

@@ -19,6 +19,7 @@ from evalspec.language.gates import gates
 from evalspec.language.grammar import Grammar, build_grammar
 from evalspec.language.paths import Surroundings, paths
 from evalspec.language.positions import Pointer, Source
+from evalspec.language.refusals import undecidable
 from evalspec.language.scalars import quoted
 from evalspec.language.scores import scores
 from evalspec.language.sizes import planned_sizes, sizes
@@ -105,6 +106,13 @@ def at_model(number: int, error: EvalspecError, source: Source) -> Iterator[Diag
     return located((Fault(("models", number, "source"), fault.message, fault.hint) for fault in error.diagnostics), source)
 
 
+def at_name(number: int, error: EvalspecError, compiled: CompiledStudy) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the name that a table should know a model by, by its place: the source's own name for it, or else its id."""
+    named = getattr(compiled.study.models[number].source, "model", None) is not None
+    place = ("models", number, "source", "model") if named else ("models", number, "id")
+    return located((Fault(place, fault.message, fault.hint) for fault in error.diagnostics), compiled.source)
+
+
 def refuse(diagnostics: Iterable[Diagnostic]) -> None:
     """Raise StudyError with the faults in file order; does nothing when there are none."""
     ordered = sorted(diagnostics, key=lambda fault: (fault.location is not None, fault.location and (fault.location.line, fault.location.column)))
@@ -167,6 +175,7 @@ def _faults(source: Source, grammar: Grammar, catalogue: Catalogue, surroundings
         scores(draft),
         limits.checks(draft),
         gates(draft),
+        undecidable(draft),
         sizes(draft),
         paths(draft, surroundings),
     )

@@ -79,14 +79,22 @@ def _comparison_of(draft: Draft, entry: Entry, models: tuple[str, ...]) -> Compa
     analysis, benchmarks = draft.analysis(entry), draft.benchmarks_of(entry)
     if analysis is None or analysis.comparisons is None or benchmarks is None:
         return None
-    own: dict[str, Any] = {key: value for key, value in entry.items() if key not in OWN_KEYS}
-    try:
-        options = analysis.options.model_validate_json(json.dumps(own))
-    except ValidationError:
+    options = options_of(analysis, entry)
+    if options is None:
         return None
     checks = [check for _, check in draft.entries("check")] if lookup(draft.content, ("thresholds", "require")) == "any" else []
     divisor = len(checks) if entry.get("id") in {check.get("analysis") for check in checks} else 1
     return _tested(analysis, options, divisor, (models, len(benchmarks)))
+
+
+def options_of(analysis: AnyAnalysis, entry: Entry) -> BaseModel | None:
+    """Return the options that an entry of the draft gives its analysis; None where they are faulty."""
+    own: dict[str, Any] = {key: value for key, value in entry.items() if key not in OWN_KEYS}
+    try:
+        options: BaseModel = analysis.options.model_validate_json(json.dumps(own))
+    except ValidationError:
+        return None
+    return options
 
 
 def _tested(analysis: AnyAnalysis, options: BaseModel, divisor: int, asked: tuple[tuple[str, ...], int]) -> Comparison | None:

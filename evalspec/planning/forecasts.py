@@ -6,7 +6,6 @@ observed difference says nothing that its p-value does not say.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -19,50 +18,16 @@ from evalspec.artifacts.samples import SampleSimple, SampleStratified, SizeToDet
 from evalspec.artifacts.schedule import GateForecast, LastLook
 from evalspec.artifacts.study import AnalysisRequest
 from evalspec.artifacts.thresholds import Check
+from evalspec.planning.bounds import too_few_clusters
 from evalspec.planning.describe import percent
 from evalspec.protocols import CheckTest
 from evalspec.statistics.floors import Floor, floor_questions, floor_truth_needed
-from evalspec.statistics.gaffke import fewest_draws
-from evalspec.statistics.guarantees import Guarantee, guarantee
 from evalspec.statistics.planned_tests import PlannedTest, TestName
 from evalspec.statistics.proportions import ProportionMethod
 
 POWER = 0.8
 USUAL_DISCORDANCE = 0.2
 """Assumed, and marked as assumed, where the study declares no share of questions that exactly one of two models answers correctly."""
-
-EVERY_SIZE = "clopper_pearson keeps it at every size"
-APPROXIMATE = {
-    "wilson": ("a bound of Wilson's interval", EVERY_SIZE),
-    "jeffreys": ("a bound of Jeffreys' interval", EVERY_SIZE),
-    "score": ("Tango's score bound", "noninferiority by method exact kept it wherever it was computed"),
-}
-"""Bounds that are cleared too often for some truths at the limit, and what to take instead."""
-
-EXACT: ProportionMethod = "clopper_pearson"
-
-BOUNDS = {
-    "clopper_pearson_stratified": "a Clopper-Pearson bound on an effective number of questions",
-    "stratified_t": "Student's interval of a mean",
-    "t": "Student's t test",
-    "cr2_t": "Student's t test",
-    "cluster_sign_flip": "a test that flips the signs of whole clusters",
-    "gaffke": "Gaffke's bound",
-    "gaffke_clustered": "Gaffke's bound",
-}
-KEPT: Mapping[Guarantee, str] = {
-    "conjectured": "it keeps its error rate by a conjecture that calculation supports, without known counterexample",
-    "effective": "it keeps its error rate approximately there",
-    "approximate": "it keeps its error rate approximately",
-}
-INSTEAD = "; noninferiority by method exact takes Gaffke's bound there"
-MCNEMAR = ("exact", "mid_p")  # they become others where answers are not right or wrong, or questions no independent draws
-FURTHER = {
-    "gaffke_clustered": " for clusters that are independent draws, whose sizes say nothing about their scores",
-    "cluster_sign_flip": ", and not where one model varies much more between clusters than the other" + INSTEAD,
-    **dict.fromkeys(("t", "cr2_t"), INSTEAD),
-}
-UNEQUAL = "; where they differ in size and every question counts the same, calculation alone supports it"
 
 POINT_VALUE = "a value alone has no error control, so no power is stated"
 NO_FORECAST = "the power of this analysis is not known before scoring"
@@ -92,7 +57,7 @@ def _shared(tested: CheckTest | None, protocol: Protocol, request: AnalysisReque
 
 
 def gate_warnings(forecasts: tuple[GateForecast, ...]) -> Iterator[str]:
-    """Yield a warning for every check that this sample is unlikely to decide, and for every one whose error rate is kept approximately only."""
+    """Yield a warning for every check that this sample is unlikely to decide."""
     for entry in forecasts:
         place = f"check '{entry.check}' on '{entry.benchmark}'"
         chance = entry.power if entry.last is None else entry.last.power
@@ -108,68 +73,6 @@ def gate_warnings(forecasts: tuple[GateForecast, ...]) -> Iterator[str]:
             yield f"{place} will pass{at} with a chance of {percent(chance)} only, {_assumed(entry)}; {_needs(entry)}"
         if entry.last is not None and entry.last.n > entry.source_size:
             yield f"{place} plans its last look at {entry.last.n:,} questions, more than the {entry.source_size:,} of this source"
-        if entry.test in APPROXIMATE and entry.undefined is None:
-            bound, better = APPROXIMATE[entry.test]
-            yield f"{place} rests on {bound}, which keeps its error rate approximately only; {better}"
-
-
-def approximate_bounds(protocol: Protocol, tests: Mapping[str, CheckTest | None]) -> Iterator[str]:
-    """Yield a warning for every check whose bound, as questions came about, is not the one that is named for independent right and wrong answers."""
-    requests = {request.id: request for request in protocol.analyses}
-    for check in protocol.thresholds.checks if protocol.thresholds else ():
-        tested = tests.get(check.id)
-        if tested is None or tested.test not in (EXACT, "fay_lumbard", "score", *MCNEMAR) or check.bound == "value":
-            continue
-        for name in (check.benchmark,) if check.benchmark else requests[check.analysis].benchmarks:
-            benchmark = protocol.benchmark(name)
-            rests_on = _rests_on(check, tested.test, benchmark)
-            if rests_on:
-                yield f"check '{check.id}' on '{name}' rests on {rests_on}"
-            short = _too_few_clusters(check, tested, benchmark)
-            if short:
-                yield f"check '{check.id}' on '{name}' {short}"
-
-
-def _rests_on(check: Check, test: str, benchmark: ProtocolBenchmark) -> str | None:
-    found = _named_bound(check, test, benchmark)
-    if found is None:
-        return None
-    method, reason = found
-    further = UNEQUAL if method == "gaffke_clustered" and len(set(Counter(benchmark.cluster_labels()).values())) > 1 else ""
-    return f"{BOUNDS[method]}, since {reason}; {KEPT[guarantee(method)]}{FURTHER.get(method, '')}{further}"
-
-
-def _named_bound(check: Check, test: str, benchmark: ProtocolBenchmark) -> tuple[str, str] | None:
-    """Return what results will call the bound, and why it is not the one for independent right and wrong answers; None where it is."""
-    if benchmark.sample.method == "chosen":
-        return None
-    if benchmark.clusters is not None:
-        named = "cluster_sign_flip" if test in MCNEMAR else "cr2_t" if test == "score" else "gaffke_clustered"
-        return named, "questions come in clusters"
-    weights = [question.weight for question in benchmark.questions]
-    strata = bool(benchmark.strata) and benchmark.sample.method != "simple" and check.subject is None
-    uneven = check.subject is None and bool(weights) and max(weights) > min(weights)
-    if test == EXACT and (strata or uneven):
-        reason = "they weigh differently" if uneven else "subjects are strata"
-        if benchmark.score is not None:
-            return "stratified_t", f"scores are not right or wrong and {reason}"
-        return "clopper_pearson_stratified", reason
-    return None if benchmark.score is None else ("gaffke" if test in (EXACT, "fay_lumbard") else "t", "scores are not right or wrong")
-
-
-def _too_few_clusters(check: Check, tested: CheckTest, benchmark: ProtocolBenchmark) -> str | None:
-    """Return that even clusters without any doubt would be too few for Gaffke's bound to clear the limit."""
-    if benchmark.clusters is None or benchmark.sample.method == "chosen" or tested.test not in (EXACT, "fay_lumbard"):
-        return None
-    floor = tested.test == EXACT
-    share = (check.limit if check.lower else 1.0 - check.limit) if floor else 1.0 - abs(check.limit)
-    if not 0.0 < share < 1.0 or not (floor or tested.no_difference):
-        return None
-    labelled = zip(benchmark.questions, benchmark.cluster_labels(), strict=True)
-    count = len({label for question, label in labelled if check.subject in (None, question.subject)})
-    fewest = fewest_draws(share, alpha=tested.alpha)
-    best = f"{'right' if check.lower else 'wrong'} answers alone" if floor else "models that do not differ on any question"
-    return f"is not cleared by {best} with {count} clusters: that takes at least {fewest}, of one size" if count < fewest else None
 
 
 def _size(entry: GateForecast) -> str:
@@ -199,7 +102,8 @@ def _forecast(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | No
     )
     reason = _why_undefined(check, benchmark, tested)
     if reason or tested is None or not asked:
-        return empty.model_copy(update={"undefined": reason or NO_FORECAST})
+        short = too_few_clusters(check, tested, benchmark) if reason == CLUSTERED and tested else None
+        return empty.model_copy(update={"undefined": reason or NO_FORECAST, "why_not": f"it {short}" if short else None})
     empty = empty.model_copy(update={"test": tested.test, "alpha": tested.alpha})
     lower = check.at_least is not None or check.above is not None
     if tested.test in get_args(ProportionMethod):

@@ -9,7 +9,8 @@ from evalspec.artifacts.base import canonical_json, sha256_hex
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.schedule import CostEstimate, Device, Job, MemoryNeed, Schedule, StratumSize, taken_together
 from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, WorkOrder, jobs_of
-from evalspec.planning.forecasts import approximate_bounds, forecast_gates, gate_warnings
+from evalspec.planning.bounds import guarantee_warnings
+from evalspec.planning.forecasts import forecast_gates, gate_warnings
 from evalspec.planning.placement import Placement, Task, place
 from evalspec.planning.power import detectable_gaps
 from evalspec.planning.ranking import rankable_gaps
@@ -29,8 +30,8 @@ BYTES_PER_TOKEN = 4
 class Outlook:
     """What is known before the run: devices, memory, tokens and journalled questions by job id, earlier speeds.
 
-    Also the comparisons that each analysis declares, by its id, and how each check is decided, by its id; the jobs that servers are asked, and
-    what they are expected to cost.
+    Also the comparisons that each analysis declares, by its id, and how each check is decided, by its id; what analyses are known
+    to refuse; the jobs that servers are asked, and what they are expected to cost.
     """
 
     devices: tuple[Device, ...]
@@ -40,6 +41,7 @@ class Outlook:
     speeds: Speeds = field(default_factory=Speeds)
     comparisons: Mapping[str, Sequence[Comparison]] = field(default_factory=dict)
     check_tests: Mapping[str, CheckTest | None] = field(default_factory=dict)
+    refusals: Sequence[str] = ()
     served: tuple[Job, ...] = ()
     costs: tuple[CostEstimate, ...] = ()
 
@@ -75,8 +77,9 @@ def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: It
             *_memory_warnings(outlook),
             *_strata_warnings(strata),
             *_cluster_warnings(protocol),
+            *outlook.refusals,
             *gate_warnings(gates),
-            *approximate_bounds(protocol, outlook.check_tests),
+            *guarantee_warnings(protocol, outlook.check_tests),
         ),
     )
 
@@ -204,10 +207,10 @@ def _strata_warnings(strata: Sequence[StratumSize]) -> list[str]:
 
 
 def _cluster_warnings(protocol: Protocol) -> list[str]:
-    """Say that forecasts of power take questions as independent, which clusters are not."""
+    """Say why questions in clusters have no forecast of power."""
     return [
-        f"benchmark '{benchmark.id}': its questions come in {len(set(benchmark.cluster_labels()))} clusters, and the gaps forecast here "
-        "take questions as independent; with clusters, larger gaps stay open"
+        f"benchmark '{benchmark.id}': its questions come in {len(set(benchmark.cluster_labels()))} clusters, so that no gap is forecast for it: "
+        "forecasts take questions as independent, and with clusters larger gaps stay open"
         for benchmark in protocol.benchmarks
         if benchmark.clusters
     ]

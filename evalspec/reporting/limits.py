@@ -62,7 +62,7 @@ def _general(dossier: Dossier) -> Iterator[str]:
     seen = "not assessed" if told == {False} else "as the author states it" if told == {True} else "not assessed, or as the author states it"
     yield f"Prompt forms tried: {forms}; repeats: {shown}; contamination: {seen}."
     yield (
-        f"Intervals say how far {_reach(dossier)} would move a number. "
+        f"Intervals allow for the luck of {_reach(dossier)} asked. "
         "They say nothing about other tasks, other wordings or the use that the models are meant for."
     )
     if any(entry.flags for entry in dossier.responses.benchmarks):
@@ -91,13 +91,13 @@ def _general(dossier: Dossier) -> Iterator[str]:
 
 
 def _reach(dossier: Dossier) -> str:
-    """Name the questions, beside those asked, that intervals speak of."""
+    """Say what was left to luck among the questions that intervals speak of."""
     targets = {benchmark.target for benchmark in dossier.study.benchmarks}
     if targets == {"super_population"}:
-        return "other questions of the same kind"
+        return "which questions of their kind were"
     if targets == {"this_pool"}:
-        return "another part of the source"
-    return "other questions of the same kind, or another part of the source where it alone is the target,"
+        return "which part of the source was"
+    return "which questions of their kind were, or which part of the source where it alone is the target, was"
 
 
 def _departures(dossier: Dossier) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
-"""How is a number printed?  The only place where results are rounded."""
+"""How is a number printed in a report?"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from decimal import ROUND_HALF_UP, Decimal
 from statistics import median_low
 from types import MappingProxyType
 from typing import Literal, Protocol
+
+from evalspec.rounding import MINUS, MOST_DECIMALS, not_zero, rounded
 
 __all__ = ["STYLES", "Style", "decimals_apart", "decimals_from_interval", "decimals_of", "format_number"]
 
@@ -16,6 +17,8 @@ Style = Literal[
     "percent_bare",
     "points",
     "points_bare",
+    "gap",
+    "gap_bare",
     "level",
     "p",
     "p_equation",
@@ -37,9 +40,7 @@ Style = Literal[
     "millions",
 ]
 
-MINUS = "\N{MINUS SIGN}"
 DEFAULT_DECIMALS = 1
-MOST_DECIMALS = 4
 MOST_P_DECIMALS = 12
 ROUNDING = 1e-9
 """A p-value of 1 can be short of it by what summing it up leaves."""
@@ -81,7 +82,7 @@ def decimals_apart(observed: float, limit: float, *, decimals: int) -> int:
     >>> decimals_apart(0.6996, 0.70, decimals=1)
     2
     """
-    while observed != limit and decimals < 2 * MOST_DECIMALS and _rounded(observed, 2, decimals) == _rounded(limit, 2, decimals):
+    while observed != limit and decimals < 2 * MOST_DECIMALS and rounded(observed, 2, decimals) == rounded(limit, 2, decimals):
         decimals += 1
     return decimals
 
@@ -110,12 +111,12 @@ def _percent(value: float, decimals: int) -> str:
 
 def _percent_bare(value: float, decimals: int) -> str:
     smallest = f"{10**-decimals:.{decimals}f}"
-    text = _rounded(value, 2, decimals)
+    text = rounded(value, 2, decimals)
     if value > 0 and float(text) == 0:
         return f"< {smallest}"
     if value < 1 and float(text) == 100:
         return f"> {100 - float(smallest):.{decimals}f}"
-    return _not_zero(value, 2, decimals)
+    return not_zero(value, 2, decimals)
 
 
 def _points(value: float, decimals: int) -> str:
@@ -123,28 +124,22 @@ def _points(value: float, decimals: int) -> str:
 
 
 def _points_bare(value: float, decimals: int) -> str:
-    text = _not_zero(value, 2, decimals)
+    text = not_zero(value, 2, decimals)
     return f"+{text}" if value > 0 and text[0] != "l" else text
 
 
-def _not_zero(value: float, power: int, decimals: int) -> str:
-    """Return a number times a power of ten with more decimals where it would look like 0 and is not, down to the last that is ever printed."""
-    while value and decimals < MOST_DECIMALS and float(_rounded(value, power, decimals)) == 0:
-        decimals += 1
-    text = _rounded(value, power, decimals)
-    if float(text) == 0 and value:
-        return f"less than +{10**-decimals:.{decimals}f}" if value > 0 else f"above {MINUS}{10**-decimals:.{decimals}f}"
-    return text.removeprefix("-") if float(text) == 0 else text.replace("-", MINUS)
+def _gap(value: float, decimals: int) -> str:
+    """Print a distance in points, which has no direction."""
+    return f"{not_zero(value, 2, decimals)} points"
 
 
-def _rounded(value: float, power: int, decimals: int) -> str:
-    """Round as people do: half up, of the number as it is written, so that 23 of 40 are 58 % and not what 57.49999 would be."""
-    return str(Decimal(repr(float(value))).scaleb(power).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
+def _gap_bare(value: float, decimals: int) -> str:
+    return not_zero(value, 2, decimals)
 
 
 def _index(value: float, decimals: int) -> str:
     """Print a number between 0 and 1 as it is; `decimals` are those of a percentage, of which two are the whole ones."""
-    return _not_zero(value, 0, decimals + 2)
+    return not_zero(value, 0, decimals + 2)
 
 
 def _level(value: float, _decimals: int) -> str:
@@ -248,6 +243,8 @@ STYLES: Mapping[str, Callable[[float, int], str]] = MappingProxyType(
         "percent_bare": _percent_bare,
         "points": _points,
         "points_bare": _points_bare,
+        "gap": _gap,
+        "gap_bare": _gap_bare,
         "level": _level,
         "p_log10": _p_log10,
         "count": _count,

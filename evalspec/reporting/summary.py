@@ -16,6 +16,9 @@ __all__ = ["CheckView", "Comparisons", "Level", "Overview", "check_views", "over
 
 LIMIT_WORDS = {"at_least": "at least", "above": "above", "at_most": "at most", "below": "below"}
 STYLES_OF_UNITS = {"proportion": "percent", "difference": "points", "rank": "rank", "score": "plain", "index": "index"}
+STYLES_OF_METRICS = {"detectable_difference": "gap", "group_gap": "gap"}
+"""Shares that are distances between two accuracies, which are counted in points."""
+
 BOUND_WORDS = {"low": "lower bound of ", "high": "upper bound of ", "value": "value of "}
 
 
@@ -170,7 +173,8 @@ def _check_view(result: CheckResult, at: str) -> CheckView:
     bound = result.check.bound or ("low" if limit in {"at_least", "above"} else "high")
     observed = result.observed
     stricter = observed.stricter if observed is not None and result.divisor > 1 else ()
-    style = STYLES_OF_UNITS[observed.unit] if observed is not None else "points" if result.check.baseline else "percent"
+    usual = STYLES_OF_UNITS[observed.unit] if observed is not None else "points" if result.check.baseline else "percent"
+    style = STYLES_OF_METRICS.get(result.check.metric, usual)
     by_test = observed is not None and observed.separated is not None and bound != "value" and getattr(result.check, limit) == 0
     return CheckView(
         result,

@@ -6,7 +6,7 @@ A model that cannot share is scored all the same, with every row whole and alone
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -27,12 +27,15 @@ BRANCH, OTHER = (7, 8, 9), (10, 11, 12)
 Positions = Literal["marked", "shared", "all"]
 """Logits where a mask marks them, in the same columns of every row, or everywhere."""
 
-TOLERANCE = {torch.float32: 1e-3}
+TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
 COARSE = 0.1
 """How far logits may be off, in standard deviations, where only rounding differs."""
 
-WIDEST_TRIED = 4096
-"""Ids of the widest window for which a row that is longer than it is tried end to end with others."""
+WIDEST_TRIED = 1024
+"""Ids of the widest window beyond which rows are tried: on a processor, longer rows would take minutes to read, and fill a batch alone."""
+
+WINDOWS = ("sliding_window", "attention_chunk_size")
+"""What configurations call the ids that a layer sees at most, its own included; no row may be longer where anything is shared."""
 
 STRETCHED = ("dynamic", "longrope")
 """Kinds of rotary positions that move in all rows when one of them is longer than the model was first trained for."""
@@ -67,13 +70,15 @@ def learn_abilities(model: Any, packing: Packing | None) -> Abilities:  # Any: a
     if "position_ids" not in parameters or "attention_mask" not in parameters:
         return Abilities()
     with torch.inference_mode():
-        branches = _keeps_branches_apart(model)
-        cache = cache_name(model) is not None and _goes_on_from_its_cache(model)
-        gaps = cache and _goes_on_behind_gaps(model)
-        apart = packing if packing is not None and _keeps_rows_apart(model) else None
+        branches = _passes(_keeps_branches_apart, model)
+        cache = cache_name(model) is not None and _passes(_goes_on_from_its_cache, model)
+        gaps = cache and _passes(_goes_on_behind_gaps, model)
+        apart = packing if packing is not None and _passes(_keeps_rows_apart, model) else None
         if apart is not None and apart.branches:
-            apart = replace(apart, branches=branches and _keeps_trees_apart(model))
-    return Abilities(branches, cache, _window(model), gaps, apart, _longest_end_to_end(model) if apart else None)
+            apart = replace(apart, branches=branches and _passes(_keeps_trees_apart, model))
+    window = _window(model)
+    longest_packed = window if apart is not None and window is not None and window > WIDEST_TRIED else None
+    return Abilities(branches, cache, window, gaps, apart, longest_packed, _stretched_from(model))
 
 
 def cache_name(model: Any) -> Literal["cache", "past_key_values"] | None:  # Any: a transformers model
@@ -85,7 +90,9 @@ def cache_name(model: Any) -> Literal["cache", "past_key_values"] | None:  # Any
 def read_into_cache(model: Any, ids: Sequence[int]) -> list[tuple[Tensor, Tensor]]:  # Any: a transformers model
     """Return keys and values (1, heads, ids, width) of every layer after `ids`; raises ValueError when a layer keeps anything else."""
     name = cache_name(model)
-    given = {str(name): DynamicCache(config=model.config)}
+    given: dict[str, Any] = {str(name): DynamicCache(config=model.config)}
+    if "logits_to_keep" in inspect.signature(model.forward).parameters:
+        given["logits_to_keep"] = 1  # those of every id would take more memory than all that is kept
     model(input_ids=_row(model, ids), use_cache=True, **given)
     layers = given[str(name)].layers
     if not all(isinstance(layer, DynamicLayer) and isinstance(layer.keys, Tensor) and layer.keys.shape[2] == len(ids) for layer in layers):
@@ -104,36 +111,50 @@ def tree_mask(branches: Tensor, prefix: int, dtype: torch.dtype) -> Tensor:
     return torch.nn.functional.pad(branch_mask(branches, dtype), (prefix, 0))[:, None]
 
 
+def _passes(trial: Callable[[Any], bool], model: Any) -> bool:  # Any: a transformers model
+    """Return what a trial finds; a model that fails in it, for want of memory too, cannot do what was tried."""
+    try:
+        return trial(model)
+    except Exception:  # noqa: BLE001 - architectures fail in ways of their own, and such a model's rows can be read whole and alone
+        return False
+
+
 def _row(model: Any, ids: Sequence[int]) -> Tensor:  # Any: a transformers model
     return torch.tensor([list(ids)], device=model.device)
 
 
-def _keeps_branches_apart(model: Any) -> bool:  # Any: a transformers model
-    """Changing one branch must not move a bit of another, and a branch must be read as if it stood alone."""
+def _last_of(model: Any, rows: Sequence[Sequence[int]], last: int = 1, **told: Any) -> Tensor:  # Any: a transformers model and its arguments
+    """Return float32 logits (R x last, V) of the `last` ids at the end of R rows of one length."""
+    ids = torch.tensor([list(row) for row in rows], device=model.device)
+    kept = torch.zeros(ids.shape, dtype=torch.bool, device=model.device)
+    kept[:, -last:] = True
+    return logits_at(model, position_style(model), kept, {"input_ids": ids, "use_cache": False, **told})
 
-    def last_of_second(first: Sequence[int]) -> Tensor:
+
+def _alone(model: Any, rows: Sequence[Sequence[int]], last: int = 1) -> Tensor:  # Any: a transformers model
+    """Return the same of rows that are each read whole and alone."""
+    return torch.cat([_last_of(model, [row], last) for row in rows])
+
+
+def _keeps_branches_apart(model: Any) -> bool:  # Any: a transformers model
+    """Changing one branch must not move a bit of another, and a branch must be read as if it stood alone, however far its beginning is away."""
+
+    def second(first: Sequence[int]) -> Tensor:
         branches = torch.tensor([[0] * len(COMMON) + [1] * len(first) + [2] * len(BRANCH)], device=model.device)
         places = [*range(len(COMMON)), *(len(COMMON) + step for step in range(len(first))), *(len(COMMON) + step for step in range(len(BRANCH)))]
-        mask = tree_mask(branches, 0, model.dtype)
-        ids = _row(model, (*COMMON, *first, *BRANCH))
-        logits: Tensor = model(input_ids=ids, attention_mask=mask, position_ids=_row(model, places), use_cache=False).logits
-        return logits[0, -1].float()
+        told = {"attention_mask": tree_mask(branches, 0, model.dtype), "position_ids": _row(model, places)}
+        return _last_of(model, [(*COMMON, *first, *BRANCH)], len(BRANCH), **told)
 
-    alone = model(input_ids=_row(model, COMMON + BRANCH), use_cache=False).logits[0, -1].float()
-    one, other = last_of_second(OTHER), last_of_second(OTHER[::-1])
-    return torch.equal(one, other) and _close(one, alone, model.dtype)
+    between = OTHER * _reach(model)
+    one, other = second(between), second(between[::-1])
+    return torch.equal(one, other) and _close(one, _alone(model, [COMMON + BRANCH], len(BRANCH)), model.dtype)
 
 
 def _goes_on_from_its_cache(model: Any) -> bool:  # Any: a transformers model
-    try:
-        layers = read_into_cache(model, COMMON)
-    except ValueError:
-        return False
-    rows = torch.tensor([BRANCH, OTHER], device=model.device)
+    layers = read_into_cache(model, COMMON)
     places = torch.arange(len(COMMON), len(COMMON) + len(BRANCH), device=model.device)[None].expand(2, -1)
-    going_on = model(input_ids=rows, position_ids=places, use_cache=True, **cache_for(model, layers, 2)).logits[:, -1].float()
-    alone = [model(input_ids=_row(model, COMMON + ids), use_cache=False).logits[0, -1].float() for ids in (BRANCH, OTHER)]
-    return all(_close(one, other, model.dtype) for one, other in zip(going_on, alone, strict=True))
+    going_on = _last_of(model, (BRANCH, OTHER), len(BRANCH), position_ids=places, **{"use_cache": True, **cache_for(model, layers, 2)})
+    return _all_close(going_on, _alone(model, (COMMON + BRANCH, COMMON + OTHER), len(BRANCH)), model.dtype)
 
 
 def _goes_on_behind_gaps(model: Any) -> bool:  # Any: a transformers model
@@ -144,16 +165,9 @@ def _goes_on_behind_gaps(model: Any) -> bool:  # Any: a transformers model
     model(input_ids=ids, use_cache=True, **given)
     mask = torch.tensor([[1] * 7, [1, 1, 1, 1, 0, 0, 1]], device=model.device)
     places = torch.tensor([[len(row)] for row in rows], device=model.device)
-    try:
-        going_on = (
-            model(input_ids=_row(model, BRANCH[:1]).expand(2, -1), position_ids=places, attention_mask=mask, use_cache=True, **given)
-            .logits[:, -1]
-            .float()
-        )
-    except (RuntimeError, TypeError, ValueError):
-        return False
-    alone = [model(input_ids=_row(model, (*row, BRANCH[0])), use_cache=False).logits[0, -1].float() for row in rows]
-    return all(_close(one, other, model.dtype) for one, other in zip(going_on, alone, strict=True))
+    told = {"position_ids": places, "attention_mask": mask, "use_cache": True, **given}
+    going_on = _last_of(model, (BRANCH[:1], BRANCH[:1]), **told)
+    return _all_close(going_on, _alone(model, [(*row, BRANCH[0]) for row in rows]), model.dtype)
 
 
 def _keeps_rows_apart(model: Any) -> bool:  # Any: a transformers model
@@ -161,30 +175,24 @@ def _keeps_rows_apart(model: Any) -> bool:  # Any: a transformers model
     layers = set(getattr(model.config.get_text_config(decoder=True), "layer_types", None) or ())
     if not layers <= {"full_attention", "sliding_attention"}:
         return False
-    try:
-        rows, others = _rows_to_try(model, 1), _rows_to_try(model, 2)
-        together, style = _end_to_end(model, rows), position_style(model)
-        alone = [_few_of(model, style, [row]) for row in rows]
-        return (
-            all(_close(one, other, model.dtype) for one, other in zip(together, alone, strict=True))
-            and _sees_no_further_than_its_window(model, rows[1], together[1], alone[1])
-            and all(_moves_itself_alone(model, (rows, others), place, together) for place in range(len(rows)))
-        )
-    except Exception:  # noqa: BLE001 - whatever goes wrong, for want of memory too, such a model's rows are padded
-        return False
+    rows, others = _rows_to_try(model, 1), _rows_to_try(model, 2)
+    together, style = _end_to_end(model, rows), position_style(model)
+    alone = [_few_of(model, style, [row]) for row in rows]
+    return (
+        _all_close(together, alone, model.dtype)
+        and _sees_no_further_than_its_window(model, rows[1], together[1], alone[1])
+        and all(_moves_itself_alone(model, (rows, others), place, together) for place in range(len(rows)))
+    )
 
 
 def _keeps_trees_apart(model: Any) -> bool:  # Any: a transformers model
     """Rows with branches, end to end, must be read as if each text stood alone; changing one text must move no bit of the others."""
     texts = (BRANCH, OTHER, OTHER[::-1], BRANCH[::-1])
-    try:
-        together = _trees_of(model, texts)
-        alone = torch.cat([model(input_ids=_row(model, COMMON + text), use_cache=False).logits[0, -1:].float() for text in texts])
-        changed = (_trees_of(model, (*texts[:place], (text[1], text[0], text[2]), *texts[place + 1 :])) for place, text in enumerate(texts))
-        moved = [[not torch.equal(one, other) for one, other in zip(after, together, strict=True)] for after in changed]
-        return _close(together, alone, model.dtype) and moved == [[row == place for row in range(len(texts))] for place in range(len(texts))]
-    except Exception:  # noqa: BLE001 - as for rows without branches
-        return False
+    together = _trees_of(model, texts)
+    changed = (_trees_of(model, (*texts[:place], (text[1], text[0], text[2]), *texts[place + 1 :])) for place, text in enumerate(texts))
+    moved = [[not torch.equal(one, other) for one, other in zip(after, together, strict=True)] for after in changed]
+    alone = _alone(model, [COMMON + text for text in texts])
+    return _all_close(together, alone, model.dtype) and moved == [[row == place for row in range(len(texts))] for place in range(len(texts))]
 
 
 def _trees_of(model: Any, texts: Sequence[tuple[int, ...]]) -> Tensor:  # Any: a transformers model
@@ -245,18 +253,30 @@ def _few_of(model: Any, style: Positions, rows: Sequence[Sequence[int]], told: d
 
 
 def _window(model: Any) -> int | None:  # Any: a transformers model
-    window = getattr(model.config.get_text_config(decoder=True), "sliding_window", None)
-    return window if isinstance(window, int) else None
+    config = model.config.get_text_config(decoder=True)
+    return min((window for name in WINDOWS if isinstance(window := getattr(config, name, None), int)), default=None)
 
 
-def _longest_end_to_end(model: Any) -> int | None:  # Any: a transformers model
-    """Return how long rows may be: no longer than a window that was not tried, nor than where positions stretch for all rows together."""
-    config, window = model.config.get_text_config(decoder=True), _window(model)
+def _reach(model: Any) -> int:  # Any: a transformers model
+    """Return how many times OTHER stands between a branch and its beginning: so often that a window by columns, as GPT-Neo's, is left behind."""
+    config = model.config.get_text_config(decoder=True)
+    windows = [window for window in (_window(model), getattr(config, "window_size", None)) if isinstance(window, int) and window <= WIDEST_TRIED]
+    positions = getattr(config, "max_position_embeddings", None) or len(COMMON + OTHER)
+    return max(1, min(min(windows, default=1), positions - len(COMMON)) // len(OTHER))
+
+
+def _stretched_from(model: Any) -> int | None:  # Any: a transformers model
+    """Return the length up to which rows may be for positions not to stretch; None where they never do."""
+    config = model.config.get_text_config(decoder=True)
     told = getattr(config, "rope_parameters", None) or {}
     kinds = [told, *(kind for kind in told.values() if isinstance(kind, dict))]
     limits = [kind.get("original_max_position_embeddings") or config.max_position_embeddings for kind in kinds if kind.get("rope_type") in STRETCHED]
-    return min([*limits, *([window] if window is not None and window > WIDEST_TRIED else [])], default=None)
+    return min(limits, default=None)
 
 
 def _close(one: Tensor, other: Tensor, dtype: torch.dtype) -> bool:
     return bool((one - other).abs().max() <= TOLERANCE.get(dtype, COARSE) * other.std())
+
+
+def _all_close(some: Sequence[Tensor] | Tensor, others: Sequence[Tensor] | Tensor, dtype: torch.dtype) -> bool:
+    return all(_close(one, other, dtype) for one, other in zip(some, others, strict=True))

@@ -91,17 +91,20 @@ def plan_texts(questions: Sequence[EncodedQuestion], abilities: Abilities, rule:
 
     Each prompt counts as if an eighth of what may be generated belonged to it: rows that grow take memory for keys and values, and little else.
     Where a model cannot go on from a cache with gaps, and where its window is shorter than a row may become, only prompts of one length go together.
+    A text that may stretch positions is written alone.
     """
     longest = max(question.longest for question in questions) + max_tokens
     fits = abilities.window is None or longest <= abilities.window
-    groups = share(questions, replace(abilities, packing=None) if fits else Abilities(), rule)
+    able = replace(abilities, packing=None) if fits else Abilities(stretched_from=abilities.stretched_from)
+    groups = share(questions, able, rule, written=max_tokens)
     steps = rule.model_copy(update={"overhead_tokens": rule.overhead_tokens * max_tokens})
     batches = []
     for group in groups:
-        alike: dict[int, list[int]] = {}
+        alike: dict[tuple[int, int | None], list[int]] = {}
         for number in group.questions:
+            length = questions[number].longest
             apart = abilities.cache and not (abilities.gaps and fits)
-            alike.setdefault(questions[number].longest if apart else 0, []).append(number)
+            alike.setdefault((length if apart else 0, number if abilities.stretches(length + max_tokens) else None), []).append(number)
         for numbers in alike.values():
             lengths = [questions[number].longest - len(group.sharing.prefix) for number in numbers]
             cached = len(group.sharing.prefix) - (-max_tokens // GENERATED_PER_READ)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -11,12 +11,16 @@ from evalspec.artifacts.protocol import RecordIdentity
 from evalspec.artifacts.questions import Question
 from evalspec.artifacts.responses import Origin
 from evalspec.artifacts.sources import RecordedResponses
-from evalspec.artifacts.study import Disclosure, Study
-from evalspec.errors import Diagnostic, InputError, counted, in_file_order
+from evalspec.artifacts.study import Study
+from evalspec.errors import Diagnostic, EvalspecError, InputError, StudyError, counted, in_file_order
 from evalspec.places import resolve_inside
+from evalspec.scoring.model_names import UnknownModel, declared_columns
 from evalspec.scoring.replay import BENCHMARK, ID, MODEL, ReadTable, answers_of, as_name, identify_record, read_rows
 from evalspec.scoring.tables import RecordedTable
 from evalspec.tables.faults import strictest
+
+Place = Callable[[int, EvalspecError], Iterable[Diagnostic]]
+"""Gives the faults of a model, by its number in the study, the place that names it."""
 
 Sources = Mapping[str, Sequence[Question]]
 """All questions of each benchmark's source, whether they are drawn or not."""
@@ -32,13 +36,20 @@ class Record:
     identity: RecordIdentity
 
 
-def read_records(study: Study, *, folder: Path, root: Path) -> tuple[Record, ...]:
-    """Return the record of every model whose responses are recorded; raises InputError with every fault, each once."""
-    shown = strictest(benchmark.disclosure for benchmark in study.benchmarks)
-    read, records = _reader(shown), []
+def unplaced(_number: int, error: EvalspecError) -> Iterable[Diagnostic]:
+    """Return the faults of a model without its place in the study."""
+    return error.diagnostics
+
+
+def read_records(study: Study, *, folder: Path, root: Path, at: Place = unplaced) -> tuple[Record, ...]:
+    """Return the record of every model whose responses are recorded; `at` gives the faults of the study's own names their place in it.
+
+    Raises StudyError or, where no name is wrong, InputError with every fault, each once.
+    """
+    read, records = _reader(study), []
     scored = [benchmark.id for benchmark in study.benchmarks if benchmark.score is not None]
-    faults: list[Diagnostic] = []
-    for model in study.models:
+    misnamed, faults = list[Diagnostic](), list[Diagnostic]()
+    for number, model in enumerate(study.models):
         source = model.source
         if not isinstance(source, RecordedResponses):
             continue
@@ -48,8 +59,12 @@ def read_records(study: Study, *, folder: Path, root: Path) -> tuple[Record, ...
             records.append(Record(model.id, path, read(path), identity))
             for benchmark in scored:
                 _refuse_choices(records[-1], benchmark)
+        except UnknownModel as error:
+            misnamed += at(number, error)
         except InputError as error:
             faults += error.diagnostics
+    if misnamed:
+        raise StudyError((*misnamed, *faults))
     if faults:
         raise InputError(faults)
     return tuple(records)
@@ -85,13 +100,14 @@ def left_out(records: Sequence[Record], sources: Sources) -> Iterator[str]:
         yield from _left_out(sharing[0].table, {record.identity.model for record in sharing}, sources)
 
 
-def _reader(shown: Disclosure) -> ReadTable:
+def _reader(study: Study) -> ReadTable:
     """Return what reads each table once, also one that cannot be read."""
+    shown, declared = strictest(benchmark.disclosure for benchmark in study.benchmarks), declared_columns(study)
 
     @cache
     def read_once(path: Path) -> RecordedTable | InputError:
         try:
-            return RecordedTable.read(path, shown)
+            return replace(RecordedTable.read(path, shown), declared=declared)
         except InputError as error:
             return error
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from evalspec.artifacts.questions import LETTERS, Question
 from evalspec.artifacts.responses import Origin, Reason
 from evalspec.errors import InputError
 from evalspec.scoring.assemble import ModelRows
+from evalspec.scoring.model_names import models_of, refuse_column, unknown
 from evalspec.scoring.recorded import CAPITAL, Column, RecordedAnswers, note_mixed_choices, read_answer
 from evalspec.scoring.tables import RecordedTable
 from evalspec.tables.faults import Faults
@@ -145,10 +145,11 @@ def answers_of(table: RecordedTable, name: str, benchmark: str | None, faults: F
     if model_column is not None:
         return _long(table, _matching(table, model_column, name, kept), faults)
     if name in table.columns or any(column.startswith(f"{name}|") for column in table.columns):
+        refuse_column(table, name)
         return _wide(table, name, kept, faults)
     if table.first_of((*SCORE, *CHOICE, "logprobs", "logprob_A")) is not None:
         return _long(table, kept, faults)
-    raise _unknown(table, "model", name, [column for column in table.columns if column not in ID])
+    raise unknown(table, "model", name, models_of(table))
 
 
 def as_name(cell: Cell) -> str | None:
@@ -160,17 +161,9 @@ def _matching(table: RecordedTable, column: str, wanted: str, kept: Sequence[int
     cells = table.columns[column]
     matching = [number for number in kept if cells[number] == wanted or as_name(cells[number]) == wanted]
     if not matching:
-        raise _unknown(table, column, wanted, sorted({named for number in kept if (named := as_name(cells[number])) is not None}))
+        what = BENCHMARK if column == BENCHMARK else "model"
+        raise unknown(table, what, wanted, sorted({named for number in kept if (named := as_name(cells[number])) is not None}))
     return matching
-
-
-def _unknown(table: RecordedTable, what: str, wanted: str, known: Sequence[str]) -> InputError:
-    shown = known if table.disclosure == "full" else ()
-    close = get_close_matches(wanted, shown, n=1)
-    faults = table.faults()
-    listed = ",".join(map(faults.quote, shown[:5])) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
-    has = f" {len(known):,} others" if known and not shown else listed or " none"
-    return InputError(f"'{table.name}' has no results of {what} '{wanted}'; it has{has}", hint=f"did you mean '{close[0]}'?" if close else None)
 
 
 def _long(table: RecordedTable, kept: Sequence[int], faults: Faults) -> RecordedAnswers:

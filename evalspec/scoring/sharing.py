@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, takewhile
+from itertools import accumulate, chain, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,8 @@ class Abilities:
     """What a loaded model can be asked for: rows with branches, going on from its cache, and rows no longer than `window` in either case.
 
     `gaps`: it goes on from a cache in which shorter rows have a gap behind their end. `packing`: what keeps rows apart that are laid end to end,
-    where none is longer than `longest_packed`; None where nothing does.
+    where none is longer than `longest_packed`; None where nothing does. `stretched_from`: a row that is longer has other positions, and so has
+    whatever is read with it.
     """
 
     branches: bool = False
@@ -50,6 +51,11 @@ class Abilities:
     gaps: bool = False
     packing: Packing | None = None
     longest_packed: int | None = None
+    stretched_from: int | None = None
+
+    def stretches(self, length: int) -> bool:
+        """Return whether a row of this length has other positions than shorter ones."""
+        return self.stretched_from is not None and length > self.stretched_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,31 +127,41 @@ class Group:
     sharing: Sharing
 
 
-def share(questions: Sequence[EncodedQuestion], abilities: Abilities, rule: BatchRule) -> tuple[Group, ...]:
+def share(questions: Sequence[EncodedQuestion], abilities: Abilities, rule: BatchRule, *, written: int = 0) -> tuple[Group, ...]:
     """Return the questions in groups of a common beginning, and what each group shares on a model of these abilities.
 
     Prompts with the same instructions and examples form a group when their first `shortest_prefix` ids agree; the rest forms one without a prefix.
-    Rows that share nothing are laid end to end where the model keeps them apart.
+    Rows that share nothing are laid end to end where the model keeps them apart. Questions that stretch positions, with the up to `written` ids
+    that are generated, come first, and share no more than a question's own rows do.
     """
-    everything = tuple(range(len(questions)))
-    longest = max(question.longest for question in questions)
+    numbers = range(len(questions))
+    long = [number for number in numbers if abilities.stretches(questions[number].longest + written)]
+    short = [number for number in numbers if not abilities.stretches(questions[number].longest + written)]
+    alike = ((long, replace(abilities, cache=False, packing=None)), (short, abilities))
+    return tuple(group for some, able in alike if some for group in _groups(some, questions, able, rule))
+
+
+def _groups(numbers: Sequence[int], questions: Sequence[EncodedQuestion], abilities: Abilities, rule: BatchRule) -> Iterator[Group]:
+    """Yield the groups of these questions, of which none or every one stretches positions."""
+    longest = max(questions[number].longest for number in numbers)
     fits = abilities.longest_packed is None or longest <= abilities.longest_packed
     packing = abilities.packing if rule.packing and fits else None
     if abilities.window is not None and longest > abilities.window:
-        return (Group(everything, Sharing(packing=packing is not None)),)
-    branches = rule.branches and abilities.branches and any(len(question.rows) > 1 for question in questions)
+        yield Group(tuple(numbers), Sharing(packing=packing is not None))
+        return
+    branches = rule.branches and abilities.branches and any(len(questions[number].rows) > 1 for number in numbers)
     together: dict[tuple[int, ...], list[int]] = {}
-    for number, question in enumerate(questions):
-        together.setdefault(_common(question.rows)[: rule.shortest_prefix] if abilities.cache else (), []).append(number)
-    groups, alone = [], []
+    for number in numbers:
+        together.setdefault(_common(questions[number].rows)[: rule.shortest_prefix] if abilities.cache else (), []).append(number)
+    alone: list[int] = []
     for members in together.values():
-        prefix = _prefix([questions[number] for number in members])
-        if abilities.cache and len(members) > 1 and len(prefix) >= rule.shortest_prefix:
-            groups.append(Group(tuple(members), Sharing(prefix, branches)))
+        prefix = _prefix([questions[number] for number in members]) if abilities.cache and len(members) > 1 else ()
+        if prefix and len(prefix) >= rule.shortest_prefix:
+            yield Group(tuple(members), Sharing(prefix, branches))
         else:
             alone += members
-    rest = Sharing(branches=branches, packing=packing is not None and (packing.branches or not branches))
-    return (*groups, Group(tuple(sorted(alone)), rest)) if alone else tuple(groups)
+    if alone:
+        yield Group(tuple(sorted(alone)), Sharing(branches=branches, packing=packing is not None and (packing.branches or not branches)))
 
 
 def _prefix(questions: Sequence[EncodedQuestion]) -> tuple[int, ...]:
@@ -172,23 +188,22 @@ def _rows(batch: Sequence[EncodedQuestion], prefix: int) -> Layout:
 def _end_to_end(batch: Sequence[EncodedQuestion]) -> Layout:
     rows = [row for question in batch for row in question.rows]
     lengths = tuple(map(len, rows))
-    first = np.concatenate(([0], np.cumsum(lengths))).tolist()
+    begins = (0, *accumulate(lengths))
     reads = _Reads()
     for answer, row in _answers(batch):
-        reads.add(answer, [(0, first[row] + answer.start + step) for step in range(len(answer.ids))])
-    ids, positions = (np.concatenate(each)[None] for each in ([np.asarray(row, dtype=np.int64) for row in rows], list(map(np.arange, lengths))))
-    return replace(reads.layout(ids, positions, None), lengths=lengths)
+        reads.add(answer, [(0, begins[row] + answer.start + step) for step in range(len(answer.ids))])
+    return reads.layout(_joined(rows), _joined(list(map(range, lengths))), None, lengths)
 
 
 def _trees_end_to_end(batch: Sequence[EncodedQuestion]) -> Layout:
     trees = [_Tree(question, 0) for question in batch]
     lengths = tuple(len(tree.ids) for tree in trees)
     reads = _Reads()
-    for question, tree, first in zip(batch, trees, (0, *accumulate(lengths)), strict=False):
+    for question, tree, begin in zip(batch, trees, (0, *accumulate(lengths)), strict=False):
         for answer in question.answers:
-            reads.add(answer, [(0, first + tree.column(answer.row, answer.start + step)) for step in range(len(answer.ids))])
-    columns = zip(*((tree.ids, tree.positions, tree.branches) for tree in trees), strict=True)
-    return replace(reads.layout(*(_padded([[number for one in column for number in one]]) for column in columns)), lengths=lengths)
+            reads.add(answer, [(0, begin + tree.column(answer.row, answer.start + step)) for step in range(len(answer.ids))])
+    ids, positions, branches = map(_joined, _columns(trees))
+    return reads.layout(ids, positions, branches, lengths)
 
 
 def _answers(batch: Sequence[EncodedQuestion]) -> Iterator[tuple[Answer, int]]:
@@ -206,7 +221,8 @@ def _trees(batch: Sequence[EncodedQuestion], prefix: int) -> Layout:
     for number, (question, tree) in enumerate(zip(batch, trees, strict=True)):
         for answer in question.answers:
             reads.add(answer, [(number, tree.column(answer.row, answer.start + step)) for step in range(len(answer.ids))])
-    return reads.layout(*(_padded(column) for column in zip(*((tree.ids, tree.positions, tree.branches) for tree in trees), strict=True)))
+    ids, positions, branches = map(_padded, _columns(trees))
+    return reads.layout(ids, positions, branches)
 
 
 class _Reads:
@@ -222,12 +238,13 @@ class _Reads:
         self._targets += answer.ids
         self._places += places
 
-    def layout(self, ids: Indices, positions: Indices | None, branches: Indices | None) -> Layout:
+    def layout(self, ids: Indices, positions: Indices | None, branches: Indices | None, lengths: tuple[int, ...] = ()) -> Layout:
         flat = np.ravel_multi_index(tuple(np.asarray(self._places, dtype=np.int64).T), ids.shape)
         kept = np.zeros(ids.shape, dtype=bool)
         kept.flat[flat] = True
         mark = (np.cumsum(kept) - 1)[flat]
-        return Layout(ids, positions, branches, kept, mark, np.asarray(self._targets, dtype=np.int64), np.asarray(self._first, dtype=np.int64))
+        targets, first = (np.asarray(numbers, dtype=np.int64) for numbers in (self._targets, self._first))
+        return Layout(ids, positions, branches, kept, mark, targets, first, lengths)
 
 
 class _Tree:
@@ -252,10 +269,20 @@ class _Tree:
         return place - self._prefix if place < self._common else self._first_columns[row] + place - self._common
 
 
+def _columns(trees: Sequence[_Tree]) -> Iterator[tuple[list[int], ...]]:
+    """Yield the ids, the positions and the branches of all trees."""
+    return zip(*((tree.ids, tree.positions, tree.branches) for tree in trees), strict=True)
+
+
 def _common(rows: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Return what all rows begin with."""
     first, last = min(rows), max(rows)
     return tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+
+
+def _joined(rows: Sequence[Sequence[int]]) -> Indices:
+    """Return all rows in one, (1, T)."""
+    return np.fromiter(chain.from_iterable(rows), dtype=np.int64)[None]
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> Indices:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalspec.artifacts.base import sha256_hex
@@ -21,7 +21,8 @@ ENDINGS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 class RecordedTable:
     """A table of results by column; `lines` is where each row stands: its line in a text file, its number in Parquet.
 
-    `disclosure` says how much of it messages may repeat: as much as every benchmark that it may hold answers to allows.
+    `disclosure` says how much of it messages may repeat: as much as every benchmark that it may hold answers to allows. `declared` are columns
+    that the study reads parts of questions from, with the part, wherever they stand.
     """
 
     name: str
@@ -29,6 +30,7 @@ class RecordedTable:
     columns: Mapping[str, Sequence[Cell]]
     lines: Sequence[int]
     disclosure: Disclosure = "none"
+    declared: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path, disclosure: Disclosure = "none") -> RecordedTable:

@@ -79,6 +79,7 @@ def encode_work(work: BenchmarkWork, vocabulary: Vocabulary) -> EncodedWork:
     contexts, leads = zip(*map(split_prompt, prompts), strict=True)
     if work.scoring.method == "sampled":
         encoded = [_rows(prefix, ids, [()]) for ids in vocabulary.tokenize(list(contexts if not work.scoring.chat else prompts))]
+        _refuse_empty(work, encoded, vocabulary.model)
         _refuse_too_long(work, encoded, vocabulary, generated=work.scoring.max_tokens)
         return EncodedWork(tuple(encoded), ())
     tried = _tried_answers(work, contexts)
@@ -89,6 +90,7 @@ def encode_work(work: BenchmarkWork, vocabulary: Vocabulary) -> EncodedWork:
     for question, ids, some in zip(work.questions, context_ids, tried, strict=True):
         endings = _answer_ids(question, ids, {answer: next(whole_ids) for answer in some}, vocabulary.model, letters)
         encoded.append(replace(_rows(prefix, ids, endings), reference=question.reference))
+    _refuse_empty(work, encoded, vocabulary.model)
     _refuse_too_long(work, encoded, vocabulary)
     return EncodedWork(tuple(encoded), tuple(sorted((letters or {}).items())))
 
@@ -178,6 +180,16 @@ def _rows(prefix: tuple[int, ...], context: list[int], endings: list[tuple[int, 
         row = rows.setdefault(before + ending[:-1], len(rows))
         answers.append(Answer(row, len(before) - 1, ending))
     return EncodedQuestion(tuple(rows), tuple(answers))
+
+
+def _refuse_empty(work: BenchmarkWork, encoded: Sequence[EncodedQuestion], model: str) -> None:
+    """An answer's first id is predicted from the id before it; without one it would be read from another prompt's."""
+    for question, ids in zip(work.questions, encoded, strict=True):
+        if any(answer.start < 0 for answer in ids.answers):
+            raise ScoringError(
+                f"question '{question.name}': the prompt is empty for the tokenizer of model '{model}'",
+                hint="give the question a text, or the prompt words of its own, such as 'Answer:'",
+            )
 
 
 def _refuse_too_long(work: BenchmarkWork, encoded: Sequence[EncodedQuestion], vocabulary: Vocabulary, *, generated: int = 0) -> None:

@@ -5,7 +5,7 @@ Assumption: as the design says, and that of the interval that the result names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,8 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
 
     Scores of 0 and 1 get ``method``, on the effective number of questions where the design asks for it and with Student's quantile where
     few clusters or strata measure the spread (Korn and Graubard). Other scores get Student's interval of their mean. Where ``method`` is
-    ``clopper_pearson``, clusters, and other scores of independent questions, get Gaffke's bounds, which are its continuation to them.
+    ``clopper_pearson``, strata of equal weight are passed over, which keeps its level (Hoeffding), and that of a part of a pool approximately;
+    clusters and other scores get Gaffke's bounds, which are its continuation to them and pass over strata and pools.
 
     Parameters
     ----------
@@ -70,7 +71,8 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
     ----------
     Wilson (1927), doi:10.1080/01621459.1927.10502953. Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404. Korn and Graubard (1998),
     Surv. Methodol. 24, 193-201. Cochran (1977), Sampling Techniques, 3rd ed., chapters 2 and 5. Bell and McCaffrey (2002), Surv. Methodol.
-    28, 169-181. Gaffke (2005), Math. Methods Statist. 14, 451-467.
+    28, 169-181. Gaffke (2005), Math. Methods Statist. 14, 451-467. Hoeffding (1956), Ann. Math. Stat. 27, 713-721: with k right answers of
+    n at least one more than n times the limit, independent answers of unequal chances reach k no more often than those of one chance.
 
     Examples
     --------
@@ -80,14 +82,16 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
     """
     values = require_scores("scores", scores)
     binary = bool(np.all((values == 0.0) | (values == 1.0)))
-    independent = design.strata is None and not design.pool
-    if method == "clopper_pearson" and (design.clusters is not None or (independent and not binary)):
+    guaranteed = method == "clopper_pearson" and design.shares is None and design.asked(values.size) < 1.0
+    if guaranteed and (design.clusters is not None or not binary):
         return _bounded(values, design, level)
     if binary and design.clusters is not None and not design.by_cluster:
         return _clustered_proportion(values, design.clusters, method, level)
     moments = design_mean(values, design) if values.size > 1 else None
     if binary and not design.by_cluster:
-        return _proportion(values, design, moments, method, level)
+        passed_over = guaranteed and design.strata is not None
+        found = _proportion(values, replace(design, strata=None) if passed_over else design, moments, method, level)
+        return replace(found, method=f"{found.method}_stratified") if passed_over and design.pool else found
     if moments is None:
         raise ValueError("a single question has no spread, and its score is neither 0 nor 1")
     error = moments.standard_error or None

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from evalspec.statistics.arguments import FloatArray, IntArray, require_binary, require_counts, two_sided_z
 from evalspec.statistics.binomials import cumulative
-from evalspec.statistics.differences import EDGE
+from evalspec.statistics.differences import EDGE, PairedCounts
+from evalspec.statistics.exact_differences import fay_lumbard
 from evalspec.statistics.mcnemar import log10_of_p
 from evalspec.statistics.multiplicity import holm
 from evalspec.statistics.p_values import SMALLEST_P
@@ -145,6 +146,31 @@ def tango_limits(only_first: ArrayLike, only_second: ArrayLike, questions: Array
     # The upper limit is the lower limit of the comparison turned round.
     lower = _lower_limits(np.concatenate([b, c]) / np.tile(n, 2), np.concatenate([c, b]) / np.tile(n, 2), z / np.sqrt(np.tile(n, 2)))
     return np.stack([lower[:size], -lower[size:]])
+
+
+def exact_limits(tables: PairedTables, *, level: float = 0.95) -> FloatArray:
+    """Fay and Lumbard's limits of many comparisons, of shape (2, K): the lower ones, then the upper ones; some milliseconds for each table.
+
+    Raises
+    ------
+    ValueError
+        For an impossible level.
+
+    References
+    ----------
+    As `evalspec.statistics.exact_differences.fay_lumbard`.
+
+    Examples
+    --------
+    >>> article = PairedTables(np.array([1217]), np.array([219]), np.array([182]), np.array([382]))
+    >>> exact_limits(article).round(6)
+    array([[-0.001613],
+           [ 0.038643]])
+    """
+    agreeing = tables.both + tables.neither
+    distinct, place = np.unique(np.stack([tables.only_first, tables.only_second, agreeing]), axis=1, return_inverse=True)
+    intervals = [fay_lumbard(PairedCounts(agreed, first, second, 0), level=level) for first, second, agreed in distinct.T.tolist()]
+    return np.array([(interval.low, interval.high) for interval in intervals]).reshape(-1, 2)[place.ravel()].T
 
 
 def _lower_limits(first: FloatArray, second: FloatArray, reach: FloatArray) -> FloatArray:

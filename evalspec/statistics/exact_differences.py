@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betainc, betaincinv, betaln, xlog1py, xlogy
 
-from evalspec.statistics.arguments import FloatArray, bisect, require_fraction
+from evalspec.statistics.arguments import FloatArray, require_fraction
 from evalspec.statistics.differences import PairedCounts
 from evalspec.statistics.proportions import Interval
 from evalspec.statistics.quadrature import gauss_legendre
@@ -74,11 +74,14 @@ def fay_lumbard_p(counts: PairedCounts, limit: float) -> float:
 
 
 def _lower_limit(counts: PairedCounts, tail: float) -> float:
+    from scipy.optimize import brentq  # noqa: PLC0415 - costs as much as all of scipy.special, and p-values do without
+
     lopsided = _Lopsided(counts)
-    even_or_less = lopsided.at_most_half
-    if even_or_less >= tail:
-        return -bisect(lambda size: lopsided.below(-size) - tail, 0.0, 1.0)
-    return bisect(lambda limit: lopsided.below(limit) - tail, 0.0, 1.0)
+    if lopsided.at_most_half < tail:
+        return float(brentq(lambda limit: lopsided.below(limit) - tail, 0.0, 1.0, xtol=1e-15))
+    if lopsided.below(-1.0) >= tail:
+        return -1.0
+    return -float(brentq(lambda size: lopsided.below(-size) - tail, 0.0, 1.0, xtol=1e-15))
 
 
 class _Lopsided:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +21,23 @@ STEP = 0.125
 BLOCK = 24
 """Nodes that are computed at once; beyond them terms fall at least as fast as exp(-2 u), along u."""
 
+GROWTH = 1.5
+"""How far a term may exceed an earlier one before the path is given up."""
+
+TURN = 1.0
+"""How far a term may turn from the one before, in radians, before nodes count as too far apart."""
+
+PRECISION = 1e-12
+"""Of an integral, as a share of the width of the peak."""
+
+NO_DOUBT = -45.0
+"""Logarithm of a chance that is nothing beside 1."""
+
+FINEST = 1e-4
+"""Distance of the nodes below which none is tried."""
+
 NEGLIGIBLE = 1e-17
-"""Share of the sum so far below which the rest is left out."""
+"""Share of the width of the peak below which further terms are left out."""
 
 NOTHING = 1e-90
 """Share of the largest weight up to which a weight counts as 0, so that cubes of them are still numbers."""
@@ -77,25 +92,55 @@ def log_chance_at_most_zero(weights: ArrayLike, counts: ArrayLike | None = None)
     # Integrate the smaller tail: the sum at or below 0 where its mean lies above, else the opposite sum below 0.
     if float(numbers @ values) > 0.0:
         return min(0.0, _log_lower_tail(values, numbers))
-    return math.log1p(-math.exp(min(_log_lower_tail(-values, numbers), -1e-300)))
+    return math.log1p(-math.exp(min(_log_lower_tail(-values, numbers, least=NO_DOUBT), -1e-300)))
 
 
-def _log_lower_tail(values: FloatArray, numbers: FloatArray) -> float:
-    """Logarithm of P(sum <= 0), for a mean of at least 0: the path crosses between the first pole below 0 and 0 itself, a pole too."""
+def _log_lower_tail(values: FloatArray, numbers: FloatArray, *, least: float = -math.inf) -> float:
+    """Logarithm of P(sum <= 0), for a mean of at least 0: the path crosses between the first pole below 0 and 0 itself, a pole too.
+
+    Below ``least`` only its order of magnitude.
+    """
     saddle = _saddle(values, numbers)
+    if saddle.log_size < least:
+        return saddle.log_size
     # With z = point (1 - shift) every pole is a factor 1 / (1 + shift ratio); that of 0 has the ratio -1.
     ratios = np.append(values * saddle.point / (1.0 - saddle.point * values), -1.0)
     powers = np.append(numbers, 1.0)
-    total, start = 0.5 * saddle.width, 1
+    found = _along(saddle, ratios, powers, STEP)
+    if found is None:
+        found = _straight(replace(saddle, bend=0.0), ratios, powers)
+    return saddle.log_size + math.log(found / math.pi)
+
+
+def _straight(saddle: _Saddle, ratios: FloatArray, powers: FloatArray) -> float:
+    """Integrate along the vertical line, where the integrand cannot grow but may turn quickly: nodes are halved until that changes nothing.
+
+    The bend that suits the peak leads astray where a few large weights make the peak and very many small ones the rest.
+    """
+    step, found, before = 0.5 * STEP, math.inf, 0.0
+    while abs(found - before) > PRECISION * saddle.width and step > FINEST:
+        before, step = found, 0.5 * step
+        found = _along(saddle, ratios, powers, step) or 0.0
+    return max(found, sys.float_info.min)
+
+
+def _along(saddle: _Saddle, ratios: FloatArray, powers: FloatArray, step: float) -> float | None:
+    """Return the integral along the path by the trapezoid rule, None where along a bent one terms grow or turn too far from node to node."""
+    total, least, start = 0.5 * saddle.width, math.inf, 1
     while True:
-        places = STEP * np.arange(start, start + BLOCK)
+        places = step * np.arange(start, start + BLOCK)
         shifts = saddle.width * (1j * np.sinh(places) + saddle.bend * (np.cosh(places) - 1.0))
         speeds = saddle.width * (1j * np.cosh(places) + saddle.bend * np.sinh(places))
         terms = speeds * np.exp(-_log_product(shifts, ratios, powers))
+        sizes = np.abs(terms)
+        falling = np.minimum.accumulate(np.append(least, sizes))
+        turns = np.abs(np.angle(terms[1:] * terms[:-1].conj()))
+        if saddle.bend and not (np.all(sizes <= GROWTH * falling[:-1]) and np.all(turns[sizes[1:] > PRECISION * saddle.width] < TURN)):
+            return None
         total += float(np.sum(terms.imag))
-        start += BLOCK
-        if abs(terms[-1]) < NEGLIGIBLE * total:
-            return saddle.log_size + math.log(total * STEP / math.pi)
+        least, start = float(falling[-1]), start + BLOCK
+        if sizes[-1] < NEGLIGIBLE * saddle.width:
+            return total * step
 
 
 def _log_product(shifts: NDArray[np.complex128], ratios: FloatArray, powers: FloatArray) -> NDArray[np.complex128]:

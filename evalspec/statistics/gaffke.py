@@ -54,7 +54,7 @@ class Units:
 
         Half of it is enough to the first order (an Edgeworth expansion, for scores of any distribution that does not depend on the size); all of
         it is needed where sizes are equal, and where a few large clusters hold part of the questions and the others are tiny. The mean size
-        weighted by the sizes themselves is too small there: checks passed wrongly up to five times as often as stated.
+        weighted by the sizes themselves is too small there: checks passed wrongly up to nine times as often as stated.
         """
         return float(self.counts @ self.sizes**3 / (self.counts @ self.sizes**2))
 

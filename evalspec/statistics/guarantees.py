@@ -13,6 +13,7 @@ the effective number of questions, approximately. `approximate`: the more closel
 
 EXACT = ("clopper_pearson", "clopper_pearson_pool", "e_value")
 CONJECTURED = ("fay_lumbard", "gaffke", "gaffke_clustered", "gaffke_cluster_means")
+AVERAGE = "average over subjects"
 EFFECTIVE = ("_effective_n", "_stratified", "_clustered")
 
 
@@ -27,12 +28,12 @@ def guarantee(method: str) -> Guarantee:
 
     Examples
     --------
-    >>> guarantee("clopper_pearson"), guarantee("gaffke_clustered"), guarantee("wilson_clustered"), guarantee("t")
+    >>> guarantee("clopper_pearson"), guarantee("gaffke_clustered"), guarantee("wilson_clustered"), guarantee("tango, simultaneous")
     ('exact', 'conjectured', 'effective', 'approximate')
     """
-    named, _, average = method.partition(", ")
+    named, _, among = method.partition(", ")
     if named in CONJECTURED:
         return "conjectured"
-    if named.endswith(EFFECTIVE) or average:
+    if named.endswith(EFFECTIVE) or among == AVERAGE:
         return "effective"
     return "exact" if named in EXACT else "approximate"

@@ -13,9 +13,10 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalspec.statistics.arguments import FloatArray, require_scores, two_sided_z
+from evalspec.statistics.arguments import FloatArray, require_fraction, require_scores, two_sided_z
 from evalspec.statistics.designs import Design, DesignMean, about_spread, design_mean, level_of
 from evalspec.statistics.differences import PairedCounts, tango
+from evalspec.statistics.gaffke import GaffkeMethod, gaffke_bound, gaffke_method, gaffke_p, units_of
 from evalspec.statistics.groups import group
 from evalspec.statistics.means import paired_mean
 from evalspec.statistics.p_values import student_p
@@ -31,7 +32,7 @@ FEW_DISCORDANT = (
 )
 DRAWN_WITHIN = "questions were drawn within subjects, and the test for a part of a pool is exact for a simple random sample"
 
-DifferenceTest = Literal["t", "stratified_t", "cluster_means_t", "cluster_sign_flip", "pool_exact"]
+DifferenceTest = Literal["t", "stratified_t", "cluster_means_t", "cluster_sign_flip", "pool_exact"] | GaffkeMethod
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,50 @@ def design_difference(
         test=tested.test,
         clusters=moments.clusters,
         caution=about_spread(moments),
+    )
+
+
+def bounded_difference(first: ArrayLike, second: ArrayLike, design: Design, *, level: float = 0.95) -> DesignDifference:
+    """Mean of first minus second with Gaffke's bounds on either side, and the test that agrees with them, for scores of any distribution.
+
+    Parameters
+    ----------
+    first, second
+        Scores in [0, 1] of shape (Q,), none missing.
+    design
+        Of the same questions; strata and pools are passed over, and questions then count as independent draws.
+    level
+        Two-sided confidence level, in (0, 1); each bound takes half of the error.
+
+    Raises
+    ------
+    ValueError
+        With the reason: fewer than two questions, a single cluster, or weighted strata.
+
+    References
+    ----------
+    As `evalspec.statistics.gaffke.gaffke_bound`, which says what of its guarantee is proven.
+
+    Examples
+    --------
+    >>> result = bounded_difference([1, 0.5, 1, 0], [0.5, 0.5, 0.25, 0], Design())
+    >>> round(result.difference, 4), round(result.p_value, 4), round(result.interval.low, 4)
+    (0.3125, 0.7619, -0.4939)
+    """
+    a, b = require_scores("first", first, minimum=2), require_scores("second", second, minimum=2)
+    alpha = (1.0 - require_fraction("level", level)) / 2.0
+    ahead, behind = units_of(a - b, design, smallest=-1.0), units_of(b - a, design, smallest=-1.0)
+    moments = design_mean(a - b, design)
+    return DesignDifference(
+        difference=ahead.mean,
+        interval=Interval(gaffke_bound(ahead, alpha=alpha), -gaffke_bound(behind, alpha=alpha)),
+        standard_error=moments.standard_error or None,
+        correlation=paired_mean(a, b).correlation,
+        p_value=min(1.0, 2.0 * min(gaffke_p(ahead, 0.0), gaffke_p(behind, 0.0))),
+        p_error=None,
+        test=gaffke_method(design),
+        clusters=moments.clusters,
+        caution=ahead.caution,
     )
 
 

@@ -27,8 +27,12 @@ from evalspec.protocols import Context
 from evalspec.reporting.figures import Chart
 from evalspec.reporting.numbers import format_number
 from evalspec.statistics.clusters import clustered_interval
+from evalspec.statistics.designs import Design
+from evalspec.statistics.differences import PairedCounts
+from evalspec.statistics.exact_differences import fay_lumbard
 from evalspec.statistics.multiplicity import bonferroni_critical_value
 from evalspec.statistics.p_values import SMALLEST_P
+from evalspec.statistics.paired_designs import bounded_difference
 from evalspec.testing import check_analysis, sample_responses
 
 from .tables import rendered
@@ -337,3 +341,60 @@ def test_beside_a_part_of_a_pool_no_word_is_said_of_a_p_value_that_is_not_printe
     text = rendered(ANALYSIS, replace(RESPONSES, benchmarks=(plain, pooled)), {"kind": "mcnemar", "family": "adjacent", "correction": "none"})
     assert text.count("The exact p-value is the one that decides") == 1
     assert "McNemar, exact for a part of a pool. The interval of the odds ratio is at the level of the interval of the difference, and" in text
+
+
+def test_exact_intervals_go_with_mcnemar_s_exact_test() -> None:
+    usual, exact = (computed(table(1217, 219, 182, 382), family="adjacent", method=method).rows[0] for method in ("score", "exact"))
+    limits = fay_lumbard(PairedCounts(1217, 219, 182, 382))
+    assert (exact.method, exact.low, exact.high) == ("fay_lumbard", limits.low, limits.high)
+    changed = {"method", "low", "high"}
+    assert usual.model_dump(exclude=changed) == exact.model_dump(exclude=changed)
+
+
+@pytest.mark.parametrize("clusters", [0, 40, 7])
+def test_exact_intervals_of_fractional_scores_and_clusters_are_gaffke_s_and_so_is_the_test(clusters: int) -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.random((2, 280, 1)) * np.array([1.0, 0.7])[:, None, None]
+    scores = np.round(scores) if clusters else scores
+    labels = np.array([f"c{index % clusters:02}" for index in range(280)]) if clusters else None
+    fields = {} if labels is None else {"clusters": tuple(labels.tolist())}
+    row = computed(benchmark_of(scores, **fields), family="named", pairs=(("a", "b"),), method="exact").rows[0]
+    expected = bounded_difference(scores[0, :, 0], scores[1, :, 0], Design(clusters=labels))
+    assert (row.low, row.high, row.p_value) == (expected.interval.low, expected.interval.high, expected.p_value)
+    assert (row.test, row.method, row.p_error) == (expected.test, expected.test, None)
+    assert not row.disagrees
+
+
+def test_exact_intervals_of_a_part_of_a_pool_pass_over_it_and_its_test_stays() -> None:
+    pooled = replace(table(1217, 219, 182, 382).benchmarks[0], sample="simple", pool=Pool(size=14042))
+    responses = replace(RESPONSES, benchmarks=(pooled,))
+    usual, exact = (computed(responses, family="adjacent", method=method).rows[0] for method in ("score", "exact"))
+    limits = fay_lumbard(PairedCounts(1217, 219, 182, 382))
+    assert (exact.method, exact.low, exact.high) == ("fay_lumbard", limits.low, limits.high)
+    assert (exact.test, exact.p_value, exact.standard_error) == ("pool_exact", usual.p_value, usual.standard_error)
+
+
+def test_exact_simultaneous_intervals_divide_the_error_rate() -> None:
+    result = computed(family="all_pairs", intervals="simultaneous", method="exact")
+    assert (result.critical_by, result.critical_error) == ("bonferroni", None)
+    row = result.rows[0]
+    limits = fay_lumbard(PairedCounts(row.both, row.only_first, row.only_second, row.neither), level=1 - 0.05 / 20)
+    assert (row.low, row.high) == pytest.approx((limits.low, limits.high))
+    assert "exact intervals rest on no statistics whose correlation could be drawn" in rendered(
+        ANALYSIS, RESPONSES, {"kind": "mcnemar", "family": "all_pairs", "intervals": "simultaneous", "method": "exact"}
+    )
+
+
+@pytest.mark.parametrize("made", [{}, {"repeats": 3}, {"clusters": 12}, {"clusters": 40}])
+def test_exact_comparisons_pass_what_every_analysis_must_pass(made: dict[str, int]) -> None:
+    check_analysis(ANALYSIS, {"kind": "mcnemar", "family": "all_pairs", "method": "exact"}, sample_responses(**made))
+
+
+def test_a_report_says_what_exact_comparisons_of_clusters_rest_on() -> None:
+    options = {"kind": "mcnemar", "family": "all_pairs", "method": "exact"}
+    scores, labels = np.round(np.random.default_rng(4).random((3, 120, 1))), tuple(f"c{max(0, index % 12 - 1):02}" for index in range(120))
+    text = rendered(ANALYSIS, benchmark_of(scores, clusters=labels), options)
+    assert "Where questions come in clusters, Gaffke's test asks whether the mean difference could be zero" in text
+    assert "calculation alone supports the test" in text
+    assert "Gaffke's interval of the mean difference" in text
+    assert "Gaffke's test" not in rendered(ANALYSIS, sample_responses(), options)

@@ -315,6 +315,6 @@ def test_where_less_is_better_a_missing_score_counts_as_the_worst_and_is_never_c
         scores[0, 0], reasons[0, 0] = np.nan, 2
         entries.append(replace(entry, scores=scores, reasons=reasons, score=toxic))
     text = section("sensitivity", replace(sample_responses(), benchmarks=tuple(entries)))
-    assert "every missing answer counts as the worst score" in text
+    assert "the study counts them as the worst score" in text
     assert "counts as wrong" not in text
     assert "how often the model is right" not in section("subgroups", replace(sample_responses(), benchmarks=tuple(entries)), model="model-0")

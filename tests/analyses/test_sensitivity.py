@@ -129,6 +129,24 @@ def test_checks_are_decided_again_by_their_own_analyses_under_each_rule() -> Non
     assert not any(case in ("missing_best", "macro") for _, case in outcomes)
 
 
+@pytest.mark.parametrize("case", ["missing_worst", "fragile_worst"])
+def test_no_check_passes_in_a_worst_case_that_its_metric_does_not_know(case: str) -> None:
+    uncertain = NAN if case == "missing_worst" else 1.0
+    scores = [[1.0] * 60 + [0.0] * 38 + [uncertain] * 2, [0.0] * 30 + [1.0] * 70]
+    logprobs = np.log(np.tile([0.9, 0.1], (2, 100, 1)))
+    if case == "fragile_worst":
+        logprobs[0, 98:] = np.log([0.5, 0.45])
+    given = responses_of(scores, logprobs=logprobs)
+    check = Check(id="detectable", analysis="able", metric="detectable_difference", model="a", baseline="b", at_most=0.9)
+    power = AnalysisRequest(id="able", kind="power", benchmarks=("b",), options={"kind": "power"})
+    plan = protocol(check)
+    findings = analyse(given, plan.model_copy(update={"analyses": (*plan.analyses, power)}), built_in(), responses_sha256="1" * 64, gate=gate)
+    result = SensitivityResult.model_validate_json(json.dumps(findings.findings[2].result))
+    outcomes = {row.case: row.outcome for row in result.checks}
+    assert outcomes["declared"] == ("inconclusive" if case == "missing_worst" else "passed")
+    assert outcomes[case] == "inconclusive"
+
+
 def test_without_a_gate_there_are_no_outcomes() -> None:
     assert computed(responses_of([[1, 0, NAN]])).checks == ()
 

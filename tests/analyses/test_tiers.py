@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from pydantic import ValidationError
+from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from evalspec.analyses.pairs import WEIGHTED
 from evalspec.analyses.separations import NO_COMMON, ONE_MODEL
-from evalspec.analyses.tiers import ANALYSIS, ONE_CLUSTER, TOO_MANY, TiersOptions, TiersResult, compute, estimates, plot, stricter
+from evalspec.analyses.tiers import ANALYSIS, ONE_CLUSTER, TOO_MANY, compute, estimates, plot, stricter
+from evalspec.analyses.tiers_results import TiersOptions, TiersResult
 from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.study import AnalysisRequest
@@ -19,6 +21,8 @@ from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.gating import gate
 from evalspec.protocols import Context
 from evalspec.reporting.figures import Chart
+from evalspec.statistics.designs import Design
+from evalspec.statistics.paired_designs import bounded_difference
 from evalspec.testing import check_analysis, sample_responses
 
 from .tables import article_like, rendered, responses_of
@@ -69,7 +73,7 @@ def test_separations_are_those_of_the_peers_over_all_benchmarks_as_one_family() 
         assert entry.separated == sum(found for found, (name, _) in zip(separated, signs, strict=True) if name == entry.benchmark)
 
 
-@pytest.mark.parametrize("method", ["holm", "max_t"])
+@pytest.mark.parametrize("method", ["holm", "exact", "max_t"])
 def test_models_share_a_letter_exactly_when_they_may_hold_ranks_in_either_order(method: str) -> None:
     result = computed(method=method)
     for benchmark in ("first", "second"):
@@ -84,7 +88,7 @@ def test_models_share_a_letter_exactly_when_they_may_hold_ranks_in_either_order(
             assert (row.low, row.high) == (1 + above, len(rows) - below)  # rows stand in the order of their scores
 
 
-@pytest.mark.parametrize("method", ["holm", "max_t"])
+@pytest.mark.parametrize("method", ["holm", "exact", "max_t"])
 def test_a_copy_of_a_model_changes_nobody_s_tier(method: str) -> None:
     scores = ladder(4)
     alone = computed(responses_of(scores), method=method)
@@ -220,7 +224,7 @@ def test_impossible_options_are_refused(options: dict[str, object]) -> None:
         TiersOptions(kind="tiers", **options)
 
 
-@pytest.mark.parametrize("method", ["holm", "max_t"])
+@pytest.mark.parametrize("method", ["holm", "exact", "max_t"])
 def test_it_passes_what_every_analysis_must_pass(method: str) -> None:
     check_analysis(ANALYSIS, {"kind": "tiers", "method": method, "draws": 1000})
 
@@ -241,3 +245,31 @@ def test_a_critical_value_that_many_draws_share_is_not_said_to_be_without_error(
     text = rendered(ANALYSIS, few, {"kind": "tiers", "method": "max_t"})
     assert "so many draws share that value that they show no Monte Carlo error of it" in text
     assert "Monte Carlo standard error" not in text
+
+
+def test_exact_ranks_test_every_direction_of_every_pair_as_one_family() -> None:
+    models = ladder(6, questions=120)
+    tails = []
+    for first, second in combinations(models, 2):
+        b, c = int(np.sum(first > second)), int(np.sum(first < second))
+        tails += [stats.binomtest(b, b + c, alternative=side).pvalue for side in ("greater", "less")]
+    expected = multipletests(tails, alpha=0.05, method="holm")[0]
+    result = computed(responses_of(models), method="exact")
+    assert result.benchmarks[0].separated == expected.sum() > 0
+    above = [sum(bool(won) for won, pair in zip(expected[::2], combinations(range(6), 2), strict=True) if pair[1] == place) for place in range(6)]
+    assert [row.low for row in result.rows] == [1 + count for count in above]
+
+
+@pytest.mark.parametrize("sizes", [(10,) * 40, (10,) * 39 + (100,)])
+def test_exact_ranks_of_clusters_rest_on_gaffke_s_test(sizes: tuple[int, ...]) -> None:
+    responses = in_clusters(sizes)
+    result = computed(responses, method="exact")
+    assert result.benchmarks[0].tests == ("gaffke_clustered",)
+    assert ("sizes say nothing" in str(result.benchmarks[0].caution)) == (len(set(sizes)) > 1)
+    scores, labels = responses.benchmarks[0].scores[:, :, 0], np.array(responses.benchmarks[0].clusters)
+    found = [bounded_difference(first, second, Design(clusters=labels)) for first, second in combinations(scores, 2)]
+    adjusted = multipletests([pair.p_value / 2 for pair in found] + [1.0] * len(found), method="holm")[1]
+    assert result.benchmarks[0].separated == int((adjusted[: len(found)] <= 0.05).sum())
+    text = rendered(ANALYSIS, responses, {"kind": "tiers", "method": "exact"})
+    assert "Gaffke’s test of the differences of whole clusters, in both directions, and Holm’s method keeps the chance" in text
+    assert "any model is called better than one that is at least as accurate" in text

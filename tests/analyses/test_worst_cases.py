@@ -19,7 +19,7 @@ from evalspec.artifacts.study import AnalysisRequest
 from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.artifacts.verdict import CheckResult, Verdict
 from evalspec.conclusion import describe
-from evalspec.gating import ALSO_MISSING, CORRECTED, MISSING_OPEN, RULE_MISSING, RULE_VALUE, TEST_OPEN, TEST_RIGHT_ALONE, gate
+from evalspec.gating import ALSO_MISSING, CORRECTED, MISSING_OPEN, MISSING_UNKNOWN, RULE_MISSING, RULE_VALUE, TEST_OPEN, TEST_RIGHT_ALONE, gate
 
 NAN = float("nan")
 LESS = Score(unit="share of toxic sentences", polarity="lower_is_better")
@@ -185,7 +185,8 @@ def test_a_metric_without_a_known_worst_case_cannot_pass_on_missing_answers() ->
     check = {"metric": "detectable_difference", "baseline": "old", "at_most": 0.9}
     result = only(responses(scores, missing="wrong"), {"kind": "power"}, **check)
     assert (result.missing, result.settled, result.outcome) == (2, None, "inconclusive")
-    assert NOT_ORDERED in result.why
+    assert result.why == MISSING_UNKNOWN + NOT_ORDERED
+    assert "it does not" not in result.why, "nothing was computed that could say so"
     assert only(responses({**scores, "new": [1.0] * 60 + [0.0] * 40}), {"kind": "power"}, **check).outcome == "passed"
 
 

@@ -84,6 +84,21 @@ def test_a_change_of_the_study_is_named_by_its_path(folder: Path, evalspec: Any)
     assert {"path": "/seed", "first": 1, "second": 2} in evalspec("diff", "before", "after", "--json", cwd=folder).content["study"]
 
 
+def test_another_role_of_the_same_groups_is_a_difference(folder: Path, evalspec: Any) -> None:
+    asked = [f'{{"id": "q{n:02d}", "question": "Stem {n}?", "choices": ["a", "b"], "answer": "A", "subject": "s{n % 12}"}}' for n in range(QUESTIONS)]
+    (folder / "questions.jsonl").write_text("\n".join(asked) + "\n")
+    for name, role in (("before", "clusters"), ("after", "strata")):
+        study = STUDY.format(table="old.csv", size=QUESTIONS, seed=1, more="")
+        (folder / f"{name}.yaml").write_text(study.replace("    scoring:", f"    groups: {{subject: {role}}}\n    scoring:"))
+        assert evalspec("run", f"{name}.yaml", "--no-pdf", "--throwaway-key", "--quiet", "--out", name, cwd=folder).code in (0, 1, 4)
+    found = evalspec("diff", "before", "after", "--json", cwd=folder).content
+    assert found["study"] == [{"path": "/benchmarks/facts/groups/subject", "first": "clusters", "second": "strata"}]
+    assert found["benchmarks"][0]["differs"] == ["strata", "clusters"]
+    text = evalspec("diff", "before", "after", cwd=folder).out
+    assert '/benchmarks/facts/groups/subject: "clusters" -> "strata"' in text
+    assert "differs in strata, clusters" in text
+
+
 def test_an_altered_run_is_not_compared(folder: Path, evalspec: Any) -> None:
     run(evalspec, folder, "before", "old.csv")
     (folder / "before" / "findings.json").write_bytes(b"{}")

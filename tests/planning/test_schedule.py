@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Protocol,
 from evalspec.artifacts.questions import QuestionBank, QuestionSet
 from evalspec.artifacts.samples import SampleStratified
 from evalspec.artifacts.schedule import Device, MemoryNeed, Schedule
-from evalspec.artifacts.study import Benchmark, OptionScoring, Study
+from evalspec.artifacts.study import Benchmark, Groups, OptionScoring, Study
 from evalspec.artifacts.work import WorkOrder, jobs_of, orders_of
 from evalspec.planning.describe import describe
 from evalspec.planning.protocol import build_protocol
@@ -164,6 +165,26 @@ def test_strata_are_listed_and_those_that_give_nothing_are_a_warning(planned: Pl
     none = replace(planned.draws["everyday"], strata=tuple(replace(stratum, drawn=0) for stratum in planned.draws["everyday"].strata))
     warned = build_schedule(planned.protocol, orders=planned.orders, draws=[none], outlook=Outlook(devices=(CPU,), memory=NEEDS))
     assert warned.warnings == ("benchmark 'everyday': 3 of 3 subjects give no question to this sample (art, law, zoo)",)
+
+
+def test_questions_in_clusters_are_said_to_have_no_forecast_and_not_one_that_takes_them_as_independent(
+    study: Callable[..., Study], benchmark: Callable[..., Benchmark], questions: Callable[..., QuestionSet]
+) -> None:
+    record = RecordIdentity(sha256="c" * 64, model="m", origin="results.parquet")
+    clustered = benchmark(groups=Groups(subject="clusters"))
+    planned = Planned(study(clustered), QuestionBank((questions(a=3, b=2),)), {"first": record, "second": record})
+    schedule = planned.schedule(Outlook(devices=(CPU,), memory=()))
+    assert schedule.detectable == ()
+    (warning,) = schedule.warnings
+    assert "come in 2 clusters, so that no gap is forecast for it: forecasts take questions as independent" in warning
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(-0.02, "+0.05 points (limit -2.0 points)"), (0.0, "0.05 points")])
+def test_a_gap_is_rounded_as_in_the_report(limit: float, expected: str, planned: Planned) -> None:
+    schedule = planned.schedule(Outlook(devices=(CPU,), memory=NEEDS, comparisons=COMPARISONS))
+    gap = schedule.detectable[0].model_copy(update={"difference": 0.00046, "limit": limit})
+    text = describe(schedule.model_copy(update={"detectable": (gap,)}), planned.protocol)
+    assert re.search(rf"assumed +{re.escape(expected)}\n", text)
 
 
 def test_each_comparison_has_its_gap_on_each_benchmark_at_the_usual_discordances(planned: Planned) -> None:

@@ -14,7 +14,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from evalspec.analyses.catalogue import built_in
+from evalspec.artifacts.study import AnalysisRequest
+from evalspec.protocols import Context
+from evalspec.reporting.documents import Documents
+from evalspec.reporting.templates import asset, make_environment
+from evalspec.testing import sample_responses
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SECONDS = 180
@@ -140,6 +148,50 @@ def test_nothing_sticks_out_of_the_window(window: str, browser: Browser, html: s
     assert outside == []
     assert scroll <= client <= WIDTHS[window]
     assert client > WIDTHS[window] - 20
+
+
+def subjects_of_six() -> str:
+    """Accuracies by subject of six models with long names, as they stand in a report."""
+    analysis, responses = built_in()["intervals"], sample_responses(models=6)
+    result = analysis.compute(responses, analysis.options(kind="intervals"), Context(rng=np.random.default_rng(1)))
+    request = AnalysisRequest(id="it", kind="intervals", benchmarks=tuple(one.benchmark for one in responses.benchmarks), options={})
+    environment = make_environment(Documents({"findings.json": {"findings": [{"result": json.loads(result.model_dump_json())}]}}))
+    body = environment.get_template(analysis.template).render(request=request, result=result, at="/findings/0", estimates=(), figure="")
+    body = body.replace("model-", "a-long-name-of-model-")
+    head = '<!DOCTYPE html><meta name="viewport" content="width=device-width, initial-scale=1">'
+    return f"{head}<style>{asset('style.css')}</style><div class=page><main><div class=rest><section>{body}</section></div></main></div>"
+
+
+TOO_WIDE = """[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.ariaLabel)"""
+CAPTIONS_CUT = """[...document.querySelectorAll('.scroll')].filter(
+  one => one.querySelector('caption').getBoundingClientRect().right > one.getBoundingClientRect().right + 1).map(one => one.ariaLabel)"""
+BY_SUBJECT = "[...document.querySelectorAll('.scroll')].find(one => one.ariaLabel.includes('by subject'))"
+
+
+@pytest.mark.parametrize("width", [1280, 1400])
+def test_a_table_of_six_models_by_subject_fits_a_desk(width: int, browser: Browser, tmp_path: Path) -> None:
+    browser.open(subjects_of_six(), tmp_path, width=width)
+    assert browser.value(f"{BY_SUBJECT}.querySelectorAll('thead th').length") == 7
+    assert browser.value(TOO_WIDE) == []
+    assert browser.value(CAPTIONS_CUT) == []
+
+
+def test_a_table_that_goes_on_beyond_the_edge_is_shaded_there_until_its_end(browser: Browser, tmp_path: Path) -> None:
+    browser.open(subjects_of_six(), tmp_path, width=WIDTHS["phone"])
+    assert browser.value(TOO_WIDE) != []
+    assert browser.value(CAPTIONS_CUT) == []
+
+    def edges() -> list[str]:
+        left, right, top = browser.value(f"(box => [box.left, box.right, box.top + scrollY + 1])({BY_SUBJECT}.getBoundingClientRect())")
+        pixels = [{"x": x, "y": top, "width": 2, "height": 2, "scale": 1} for x in (left, right - 2)]
+        return [browser.send("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=pixel)["data"] for pixel in pixels]
+
+    bare, shaded = edges()
+    assert bare != shaded
+    browser.value(f"{BY_SUBJECT}.scrollLeft = 10_000")
+    shaded, again = edges()
+    assert again == bare
+    assert shaded != bare
 
 
 @pytest.mark.skipif(find_spec("axe_core_python") is None, reason="axe-core-python is not installed")

@@ -187,10 +187,10 @@ def test_intervals_for_a_finite_pool_are_not_said_to_speak_of_questions_outside_
         )
         return "\n".join(limitations(replace(dossier, study=dossier.study.model_copy(update={"benchmarks": benchmarks}))))
 
-    assert "Intervals say how far other questions of the same kind would move a number." in said("super_population", "super_population")
-    assert "Intervals say how far another part of the source would move a number." in said("this_pool", "this_pool")
+    assert "Intervals allow for the luck of which questions of their kind were asked." in said("super_population", "super_population")
+    assert "Intervals allow for the luck of which part of the source was asked." in said("this_pool", "this_pool")
     mixed = said("super_population", "this_pool")
-    assert "how far other questions of the same kind, or another part of the source where it alone is the target, would move a number" in mixed
+    assert "the luck of which questions of their kind were, or which part of the source where it alone is the target, was asked" in mixed
 
 
 def test_the_author_speaks_first_among_the_main_limits(dossier: Dossier) -> None:

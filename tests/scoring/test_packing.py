@@ -269,19 +269,21 @@ def test_a_model_that_does_not_begin_to_count_anew_is_found_out(saved: Callable[
 
 
 @pytest.mark.parametrize(
-    ("settings", "longest"),
+    ("settings", "longest", "stretched_from"),
     [
-        ({"sliding_window": 8192}, 8192),
-        ({"sliding_window": 64}, None),
-        ({"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4, "original_max_position_embeddings": 96}}, 96),
+        ({"sliding_window": 8192}, 8192, None),
+        ({"sliding_window": 64}, None, None),
+        ({"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4, "original_max_position_embeddings": 96}}, None, 96),
     ],
     ids=["a window too wide to be tried", "a window that was tried", "positions that stretch with the longest row"],
 )
-def test_rows_are_laid_end_to_end_up_to_the_length_for_which_it_was_found_out(settings: dict[str, Any], longest: int | None) -> None:
+def test_rows_are_laid_end_to_end_up_to_the_length_for_which_it_was_found_out(
+    settings: dict[str, Any], longest: int | None, stretched_from: int | None
+) -> None:
     from evalspec.scoring.abilities import learn_abilities
 
     shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
     config = transformers.MistralConfig(vocab_size=100, initializer_range=0.3, **shape, **({"sliding_window": None} | settings))
     torch.manual_seed(1)
     abilities = learn_abilities(transformers.AutoModelForCausalLM.from_config(config).eval(), ROW_BY_ROW)
-    assert (abilities.packing, abilities.longest_packed) == (ROW_BY_ROW, longest)
+    assert (abilities.packing, abilities.longest_packed, abilities.stretched_from) == (ROW_BY_ROW, longest, stretched_from)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from evalspec.artifacts.questions import Question
-from evalspec.artifacts.sources import QuestionFile, RecordedResponses
+from evalspec.artifacts.sources import FieldNames, QuestionFile, RecordedResponses
 from evalspec.artifacts.study import AnalysisRequest, Benchmark, Disclosure, LetterScoring, Model, Study
-from evalspec.errors import InputError
+from evalspec.errors import InputError, StudyError
 from evalspec.scoring.records import check_records, left_out, read_records
 
 FIRST = tuple(Question(f"q{number}", "?", ("w", "x"), 0) for number in range(3))
@@ -93,3 +93,79 @@ def test_a_table_shows_no_more_than_the_most_secret_benchmark_allows(tmp_path: P
     with pytest.raises(InputError) as caught:
         check_records(records, {"b0": FIRST, "b1": SECOND})
     assert "CANARY" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "held"),
+    [
+        ("answer", "answer keys"),
+        ("Answer", "answer keys"),
+        ("answer_key", "answer keys"),
+        ("subject", "subjects of questions"),
+        ("category", "subjects of questions"),
+        ("cluster", "clusters of questions"),
+        ("flags", "flags of questions"),
+        ("question_id", "ids of questions"),
+        ("uid", "ids of questions"),
+        ("benchmark", "benchmarks"),
+        ("repeat", "numbers of repeats"),
+        ("reason", "why answers are missing"),
+    ],
+)
+def test_a_column_of_a_wide_table_that_holds_something_else_is_no_model(tmp_path: Path, column: str, held: str) -> None:
+    (tmp_path / "t.csv").write_text(f"id,{column},small,large\nq0,A,A,B\nq1,B,B,A\n")
+    with pytest.raises(StudyError) as caught:
+        read_records(study_of(recorded("ours", name=column)), folder=tmp_path, root=tmp_path)
+    assert [fault.message for fault in caught.value.diagnostics] == [
+        f"column '{column}' of 't.csv' holds {held}, and is no model; it has 'small', 'large'"
+    ]
+
+
+def test_a_column_that_the_study_reads_the_key_from_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,right,ours\nq0,A,B\n")
+    study = study_of(recorded("ours", name="right"))
+    source = study.benchmarks[0].source.model_copy(update={"fields": FieldNames(answer="right")})
+    study = study.model_copy(update={"benchmarks": (study.benchmarks[0].model_copy(update={"source": source}),)})
+    with pytest.raises(StudyError, match=r"column 'right' of 't\.csv' holds answer keys, and is no model; it has 'ours'"):
+        read_records(study, folder=tmp_path, root=tmp_path)
+
+
+def test_a_choice_beside_a_key_is_no_model_and_letters_alone_may_be(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,A,B,answer,ours\nq0,0,1,A,B\n")
+    with pytest.raises(StudyError, match=r"holds choices of questions, and is no model; it has 'ours'"):
+        read_records(study_of(recorded("A")), folder=tmp_path, root=tmp_path)
+    (tmp_path / "t.csv").write_text("question,A,B\nq0,0,1\n")
+    assert len(read_records(study_of(recorded("A"), recorded("B")), folder=tmp_path, root=tmp_path)) == 2
+
+
+def test_a_column_of_models_may_hold_any_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,model,answer,score\nq0,answer,A,1\n")
+    (record,) = read_records(study_of(recorded("answer")), folder=tmp_path, root=tmp_path)
+    assert record.identity.model == "answer"
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_misspelt_model_is_told_the_models_that_there_are_the_closest_first(tmp_path: Path, *, wide: bool) -> None:
+    models = [f"family-{number}b" for number in range(1, 25)]
+    columns = ",".join(models)
+    cells = ",".join("1" for _ in models)
+    table = f"question_id,subject,answer,{columns}\nq0,s,A,{cells}\n" if wide else "id,model,score\n" + "".join(f"q0,{m},1\n" for m in models)
+    (tmp_path / "t.csv").write_text(table)
+    with pytest.raises(StudyError) as caught:
+        read_records(study_of(recorded("ours", name="famly-17b")), folder=tmp_path, root=tmp_path)
+    (fault,) = caught.value.diagnostics
+    assert fault.message.startswith("'t.csv' has no results of model 'famly-17b'; it has 'family-17b', ")
+    assert fault.message.endswith(" and 4 more")
+    assert fault.message.count("'family-") == 20
+    assert "'subject'" not in fault.message
+    assert "'answer'" not in fault.message
+    assert fault.hint == "did you mean 'family-17b'?"
+
+
+def test_names_of_a_hidden_table_are_counted_and_not_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,answer,CANARY\nq0,A,1\n")
+    for name in ("answer", "Canari"):
+        with pytest.raises(StudyError) as caught:
+            read_records(study_of(recorded("ours", name=name), disclosures=("none",)), folder=tmp_path, root=tmp_path)
+        assert "CANARY" not in str(caught.value)
+        assert "it has 1 other" in str(caught.value)

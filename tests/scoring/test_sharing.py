@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -110,6 +111,24 @@ LONGER = EncodedQuestion(((1, 2, 3, 4), (1, 2, 5)), (Answer(0, 1, (3, 4, 5)), An
 )
 def test_rows_that_share_nothing_are_laid_end_to_end(abilities: Abilities, rule: dict[str, Any], expected: tuple[Group, ...]) -> None:
     assert share([QUESTION, LONGER], abilities, BatchRule(**rule)) == expected
+
+
+def of_length(*lengths: int) -> list[EncodedQuestion]:
+    return [EncodedQuestion((tuple(range(1, length + 1)),), (Answer(0, length - 1, (3,)),)) for length in lengths]
+
+
+def test_rows_with_which_positions_stretch_share_nothing_with_others_and_come_first() -> None:
+    able = Abilities(cache=True, packing=BY_KERNEL, stretched_from=10)
+    groups = share(of_length(9, 11, 10, 30), able, BatchRule(shortest_prefix=4))
+    assert groups == (Group((1, 3), SEPARATE), Group((0, 2), Sharing(tuple(range(1, 9)))))
+    assert share(of_length(9, 11, 10, 30), replace(able, cache=False), BatchRule()) == (Group((1, 3), SEPARATE), Group((0, 2), PACKED))
+    assert share(of_length(9, 10), replace(able, stretched_from=None), BatchRule()) == share(of_length(9, 10), able, BatchRule())
+
+
+@pytest.mark.parametrize("window", [None, 12])
+def test_a_text_with_which_positions_may_stretch_is_written_alone(window: int | None) -> None:
+    plan = plan_texts(of_length(2, 3, 9, 9, 11), Abilities(gaps=True, window=window, stretched_from=10), BatchRule(), max_tokens=4)
+    assert [batch.questions for batch in plan] == [(2,), (3,), (4,), (0, 1)]
 
 
 def test_rows_to_which_text_is_written_are_padded() -> None:

@@ -4,13 +4,14 @@ import re
 
 import pytest
 
-from evalspec.artifacts.study import LetterScoring, OptionScoring
+from evalspec.artifacts.study import LetterScoring, OptionScoring, SampledScoring
 from evalspec.artifacts.work import AskedQuestion, BenchmarkWork
 from evalspec.errors import ScoringError
 from evalspec.scoring.tokens import Vocabulary, encode_work, learn_prefix, split_prompt
 
 LETTERS = LetterScoring(method="letter")
 OPTIONS = OptionScoring(method="option")
+SAMPLED = SampledScoring(method="sampled")
 
 
 def words(texts: list[str]) -> list[list[int]]:
@@ -26,7 +27,7 @@ def caseless(texts: list[str]) -> list[list[int]]:
     return [[7 if piece.strip() in "AB" else 8 for piece in re.findall(r" ?\w+|.", text)] for text in texts]
 
 
-def work_of(prompt: str, answers: tuple[str, ...], scoring: LetterScoring | OptionScoring = LETTERS) -> BenchmarkWork:
+def work_of(prompt: str, answers: tuple[str, ...], scoring: LetterScoring | OptionScoring | SampledScoring = LETTERS) -> BenchmarkWork:
     return BenchmarkWork(
         benchmark="b", scoring=scoring, prompt="", questions=(AskedQuestion(name="q7", sha256="0" * 64, prompt=prompt, answers=answers),)
     )
@@ -86,6 +87,14 @@ def test_two_letters_with_one_id_are_refused() -> None:
 def test_an_empty_choice_is_refused() -> None:
     with pytest.raises(ScoringError, match="choice 2 is empty"):
         encode_work(work_of("Answer:", ("red", " "), OPTIONS), vocabulary())
+
+
+@pytest.mark.parametrize("prompt", ["", " ", "  "])
+@pytest.mark.parametrize("scoring", [OPTIONS, SAMPLED], ids=["option", "sampled"])
+def test_an_empty_prompt_is_refused_where_no_id_comes_before_it(prompt: str, scoring: OptionScoring | SampledScoring) -> None:
+    with pytest.raises(ScoringError, match="question 'q7': the prompt is empty for the tokenizer of model 'm'"):
+        encode_work(work_of(prompt, ("red sea", "blue sea"), scoring), vocabulary())
+    assert encode_work(work_of(prompt, ("red sea", "blue sea"), scoring), vocabulary(prefix=(1,))).questions[0].answers[0].start == 0
 
 
 def test_a_prompt_longer_than_the_context_is_refused_and_never_cut() -> None:

@@ -12,8 +12,9 @@ from statsmodels.stats.multitest import multipletests
 
 from evalspec.statistics import all_pairs as statistics_module
 from evalspec.statistics import paired_tables as counting_module
-from evalspec.statistics.all_pairs import all_pairs, compare_tables, tango_limits
+from evalspec.statistics.all_pairs import all_pairs, compare_tables, exact_limits, tango_limits
 from evalspec.statistics.differences import PairedCounts, tango
+from evalspec.statistics.exact_differences import fay_lumbard
 from evalspec.statistics.mcnemar import mcnemar_exact, mcnemar_exact_log10_p, mcnemar_mid_p
 from evalspec.statistics.paired_tables import PairedTables, paired_tables
 
@@ -126,3 +127,12 @@ def test_tables_too_various_for_one_number_are_compared_all_the_same() -> None:
         assert (together.low[place], together.high[place]) == (alone.low[0], alone.high[0])
         assert (together.difference[place], together.log10_p[place]) == (alone.difference[0], alone.log10_p[0])
     assert together.difference[0] > 0 > together.high[1]
+
+
+def test_exact_limits_are_those_of_each_table_by_itself() -> None:
+    cells = np.array([(20, 5, 0, 3), (1217, 219, 182, 382), (0, 5, 0, 23), (0, 0, 9, 0), (1217, 182, 219, 382)]).T
+    low, high = exact_limits(PairedTables(*cells), level=0.9)
+    for place, counted in enumerate(cells.T.tolist()):
+        limits = fay_lumbard(PairedCounts(*counted), level=0.9)
+        assert (low[place], high[place]) == (limits.low, limits.high)
+    assert exact_limits(PairedTables(*cells[:, :0])).shape == (2, 0)

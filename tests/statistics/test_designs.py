@@ -156,9 +156,39 @@ def test_only_unequal_clusters_need_a_word_on_what_the_bound_takes_for_granted()
     assert "sizes say nothing" in (accuracy(BINARY, Design(clusters=LABELS), method="clopper_pearson").caution or "")
 
 
-@pytest.mark.parametrize("design", [Design(strata=THREE), Design(pool={WHOLE: 120})], ids=["strata", "pool"])
-def test_fractional_scores_of_strata_and_pools_keep_student_s_interval(design: Design) -> None:
-    assert accuracy(FRACTIONAL, design, method="clopper_pearson") == accuracy(FRACTIONAL, design)
+@pytest.mark.parametrize("design", [Design(strata=THREE), Design(pool={WHOLE: 120}), Design(strata=THREE, pool={"a": 40, "b": 60, "c": 80})])
+def test_gaffke_s_bounds_of_fractional_scores_pass_over_strata_and_pools(design: Design) -> None:
+    found, plain = (accuracy(FRACTIONAL, some, method="clopper_pearson") for some in (design, Design()))
+    assert (found.method, found.interval) == ("gaffke", plain.interval)
+    assert found.standard_error == accuracy(FRACTIONAL, design).standard_error
+
+
+def test_fractional_scores_that_weigh_differently_or_were_asked_to_the_last_keep_student_s_interval() -> None:
+    for design in (Design(strata=THREE, shares=dict.fromkeys("abc", 1.0)), Design(pool={WHOLE: 90})):
+        assert accuracy(FRACTIONAL, design, method="clopper_pearson") == accuracy(FRACTIONAL, design)
+
+
+def test_clopper_pearson_passes_over_strata_that_weigh_as_many_questions_as_they_have() -> None:
+    found, plain = (accuracy(BINARY, design, method="clopper_pearson") for design in (Design(strata=THREE), Design()))
+    assert (found.method, found.interval, found.effective_n) == ("clopper_pearson", plain.interval, None)
+    assert found.standard_error == accuracy(BINARY, Design(strata=THREE)).standard_error
+    pools = {"a": 40, "b": 60, "c": 80}
+    part, simple = (accuracy(BINARY, design, method="clopper_pearson") for design in (Design(strata=THREE, pool=pools), Design(pool={WHOLE: 180})))
+    assert (part.method, part.interval) == ("clopper_pearson_pool_stratified", simple.interval)
+    weighted = accuracy(BINARY, Design(strata=THREE, shares=dict.fromkeys("abc", 1.0)), method="clopper_pearson")
+    assert weighted.method == "clopper_pearson_stratified"
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.9), (0.1, 0.5, 0.9), (0.96, 1.0), (0.02, 0.98)])
+@pytest.mark.parametrize("each", [5, 20, 60])
+def test_clopper_pearson_s_bounds_miss_the_mean_of_unequal_chances_no_more_often_than_they_say(shares: tuple[float, ...], each: int) -> None:
+    chances = np.ones(1)
+    for share in shares:  # the number right over all strata, summed exactly
+        chances = np.convolve(chances, stats.binom.pmf(np.arange(each + 1), each, share))
+    n, truth, alpha = each * len(shares), float(np.mean(shares)), 0.025
+    found = [clopper_pearson(k, n, level=1 - 2 * alpha) for k in range(n + 1)]
+    assert chances[[interval.low > truth for interval in found]].sum() <= alpha
+    assert chances[[interval.high < truth for interval in found]].sum() <= alpha
 
 
 def test_clusters_that_count_alike_are_a_sample_of_their_means() -> None:

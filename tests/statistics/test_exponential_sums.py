@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betainc
+from scipy.stats import nbinom
 
 from evalspec.statistics.exponential_sums import log_chance_at_most_zero
 
@@ -41,6 +42,25 @@ def test_few_different_weights_give_the_closed_form(whole: list[int]) -> None:
 def test_weights_of_very_different_size_give_the_closed_form() -> None:
     weights = [1e-6, -3e-4, 0.5, 40.0, -1e4]
     assert chance(weights) == pytest.approx(partial_fractions(weights), rel=1e-9)
+
+
+def many_small_ones(small: float, many: int, few: int, last: float) -> float:
+    """P(G_few > small G_many + last E), as few points of a Poisson process come after so many of two others: two negative binomials, added."""
+    counts = np.arange(few)
+    first, second = (nbinom.pmf(counts, number, 1.0 / (1.0 + weight)) for number, weight in ((many, small), (1, last)))
+    return float(np.convolve(first, second)[:few].sum())
+
+
+@pytest.mark.parametrize("many", [30, 995, 20_000])
+@pytest.mark.parametrize("few", [1, 2, 5, 9, 40])
+@pytest.mark.parametrize("part", [0.2, 0.9, 1.0, 1.1, 2.0])
+@pytest.mark.parametrize("last", [0.05, 1.0, 20.0])
+def test_few_large_weights_among_very_many_small_ones_give_the_closed_form(many: int, few: int, part: float, last: float) -> None:
+    small = part * few / many
+    expected = many_small_ones(small, many, few, last)
+    weights, counts = [1.0, -small, -last], [few, many, 1]
+    assert chance([-weight for weight in weights], counts) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+    assert chance(weights, counts) == pytest.approx(1.0 - expected, abs=1e-10)
 
 
 @given(st.lists(st.floats(-1.0, 1.0).filter(lambda w: abs(w) > 1e-3), min_size=2, max_size=30), st.floats(0.01, 100.0))

@@ -9,8 +9,9 @@ from evalspec.statistics.designs import Design
 from evalspec.statistics.differences import PairedCounts, tango
 from evalspec.statistics.mcnemar import mcnemar_exact
 from evalspec.statistics.odds_ratios import odds_ratio_exact, odds_ratio_limits
+from evalspec.statistics.one_sided import bounded_mean_above
 from evalspec.statistics.p_values import SMALLEST_P
-from evalspec.statistics.paired_designs import design_difference, pool_difference
+from evalspec.statistics.paired_designs import bounded_difference, design_difference, pool_difference
 from evalspec.statistics.permutations import reshuffle_groups, sign_flip_exact
 from evalspec.statistics.unpaired import TwoSamples, fisher_exact
 
@@ -133,3 +134,29 @@ def test_reshuffled_labels_find_groups_that_differ_and_only_those() -> None:
     assert reshuffle_groups(alike[order], labels[order], draws=4999, rng=NEW(1)).p_value == found.p_value
     with pytest.raises(ValueError, match="at least 2 groups"):
         reshuffle_groups([1.0, 0.0], ["a", "a"], draws=9, rng=NEW(1))
+
+
+@pytest.mark.parametrize("labels", [None, np.array([f"c{index % 17:02}" for index in range(120)])])
+def test_bounds_of_differences_are_those_of_the_one_sided_test_and_leave_out_zero_exactly_where_it_rejects(labels: np.ndarray | None) -> None:
+    design = Design(clusters=labels)
+    found = bounded_difference(FIRST, 0.7 * SECOND, design, level=0.9)
+    above, below = (bounded_mean_above(sign * (FIRST - 0.7 * SECOND), design, 0.0, alpha=0.05) for sign in (1.0, -1.0))
+    assert (found.interval.low, found.interval.high) == pytest.approx((above.bound, -below.bound))
+    assert found.p_value == pytest.approx(2.0 * above.p_value)
+    assert found.test == ("gaffke" if labels is None else "gaffke_clustered")
+    for part, holds in ((1.001, False), (0.999, True)):
+        interval = bounded_difference(FIRST, 0.7 * SECOND, design, level=1.0 - part * found.p_value).interval
+        assert (interval.low <= 0.0 <= interval.high) == holds
+
+
+def test_bounds_of_right_and_wrong_answers_turn_with_the_models() -> None:
+    first, second = np.round(FIRST), np.round(SECOND)
+    found, turned = bounded_difference(first, second, Design()), bounded_difference(second, first, Design())
+    assert (found.interval.low, found.interval.high, found.p_value) == (-turned.interval.high, -turned.interval.low, turned.p_value)
+
+
+def test_differences_that_are_all_alike_are_bounded_and_tested_too() -> None:
+    found = bounded_difference(np.full(40, 0.75), np.full(40, 0.5), Design())
+    assert found.interval.low < 0.25 == pytest.approx(found.difference)
+    assert 0.0 < found.p_value < 1.0
+    assert found.standard_error is None
