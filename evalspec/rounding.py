@@ -13,8 +13,8 @@ MOST_DECIMALS = 4
 def not_zero(value: float, power: int, decimals: int) -> str:
     """Return a number times a power of ten with more decimals where it would look like 0 and is not, down to the last that is ever printed.
 
-    >>> not_zero(0.0005, 2, 1), not_zero(-0.02, 2, 1), not_zero(0.0, 2, 1)
-    ('0.05', '−2.0', '0.0')
+    >>> not_zero(0.0004, 2, 1), not_zero(-0.02, 2, 1), not_zero(0.0, 2, 1)
+    ('0.04', '−2.0', '0.0')
     """
     while value and decimals < MOST_DECIMALS and float(rounded(value, power, decimals)) == 0:
         decimals += 1

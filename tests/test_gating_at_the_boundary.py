@@ -122,6 +122,43 @@ def test_a_candidate_that_is_worse_in_clusters_passes_at_most_as_often_as_declar
     assert false_passes(release(1, margin, method="exact"), np.concatenate([baseline, candidate], axis=1), clusters) <= most(ALPHA)
 
 
+def gain(kind: str, **options: JsonValue) -> Protocol:
+    """A check that one model is better than another, or holds the first rank, with the options that a gate takes where the study names none."""
+    compared: dict[str, dict[str, JsonValue]] = {
+        "mcnemar": {"family": "named", "pairs": [["new", "old"]], "alpha": 2 * ALPHA, "level": 1 - 2 * ALPHA},
+        "tiers": {"alpha": ALPHA},
+    }
+    claims = {"mcnemar": {"metric": "difference", "baseline": "old", "above": 0.0}, "tiers": {"metric": "rank", "at_most": 1}}
+    chosen = {**built_in()[kind].gate_defaults, **options}
+    check = Check(id="gain", analysis="gain", model="new", **claims[kind])
+    return protocol(("new", "old"), {"gain": {"kind": kind, **compared[kind], **chosen}}, Thresholds(checks=(check,)))
+
+
+@pytest.mark.parametrize("kind", ["mcnemar", "tiers"])
+@pytest.mark.parametrize("sizes", [EQUAL, UNEQUAL], ids=["equal", "unequal"])
+def test_a_gain_is_claimed_wrongly_at_most_as_often_as_declared_where_one_model_varies_between_clusters(kind: str, sizes: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(18)
+    varying, clusters = in_clusters(sizes, 0.95, rng)
+    draws = np.concatenate([rng.random(varying.shape) < 0.95, varying], axis=1)
+    assert false_passes(gain(kind), draws, clusters) <= most(ALPHA)
+
+
+def rare_losses() -> np.ndarray:
+    """Draw two equally good models: the first loses rarely and much, and gains a little on half of the other questions."""
+    rng, lost = np.random.default_rng(19), 0.01
+    gains = np.where(rng.random((RUNS, 1, QUESTIONS)) < 0.5, lost / (1 - lost), 0.0)
+    return np.concatenate([np.where(rng.random(gains.shape) < lost, 0.0, 0.5 + gains), np.full(gains.shape, 0.5)], axis=1)
+
+
+@pytest.mark.parametrize("kind", ["mcnemar", "tiers"])
+def test_a_gain_that_rare_losses_make_good_is_claimed_wrongly_at_most_as_often_as_declared(kind: str) -> None:
+    assert false_passes(gain(kind), rare_losses()) <= most(ALPHA)
+
+
+def test_student_s_test_claims_a_gain_that_rare_losses_make_good_more_often_than_declared() -> None:
+    assert false_passes(gain("mcnemar", method="score"), rare_losses()) > most(ALPHA)  # what Gaffke's test is there for
+
+
 def test_fractional_scores_near_1_clear_a_floor_wrongly_at_most_as_often_as_declared() -> None:
     draws = np.random.default_rng(17).beta(0.9, 0.1, (RUNS, 1, QUESTIONS))
     assert false_passes(floored(0.9), draws) <= most(ALPHA)

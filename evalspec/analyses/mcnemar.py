@@ -145,12 +145,14 @@ def comparisons(options: McnemarOptions, models: Sequence[str], benchmarks: int)
 
 def check_test(options: McnemarOptions, check: Check, models: Sequence[str], benchmarks: int) -> CheckTest | None:
     """Return what decides a check of a difference: at a limit of 0 the adjusted test, elsewhere the interval of that comparison."""
-    exact = options.method == "exact"
-    if check.limit != 0.0:
-        bound = "fay_lumbard" if exact else "score"
-        return CheckTest(bound, (1.0 - options.level) / 2.0, options.discordance) if options.intervals == "per_comparison" else None
-    tested = comparisons(options, models, benchmarks)
-    return CheckTest(options.test, tested[0].alpha / 2.0, options.discordance, exact_means=exact) if tested else None
+    exact, tested = options.method == "exact", comparisons(options, models, benchmarks)
+    if check.limit == 0.0:
+        return CheckTest(options.test, tested[0].alpha / 2.0, options.discordance, exact_means=exact) if tested else None
+    miss = (1.0 - options.level) / 2.0
+    if options.intervals == "per_comparison":
+        return CheckTest("fay_lumbard" if exact else "score", miss, options.discordance)
+    # Of statistics that are drawn together nobody knows the critical value before; exact intervals divide the error rate.
+    return CheckTest("fay_lumbard", miss / (_family_size(options, models) * benchmarks), options.discordance) if exact else None
 
 
 def stricter(options: McnemarOptions, divisor: int) -> McnemarOptions:
@@ -185,6 +187,10 @@ def _pairs(options: McnemarOptions, models: tuple[str, ...], order: tuple[str, .
             yield from ((model, options.baseline) for model in models if options.baseline and model != options.baseline)
         case "named":
             yield from options.pairs
+
+
+def _family_size(options: McnemarOptions, models: Sequence[str]) -> int:
+    return max(1, len(tuple(_pairs(options, tuple(models), tuple(models)))))
 
 
 def _by_evidence(p_values: Sequence[float | None]) -> list[int]:

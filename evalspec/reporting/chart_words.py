@@ -5,7 +5,8 @@ from __future__ import annotations
 from evalspec.errors import counted
 from evalspec.reporting.chart_content import Content, Row
 from evalspec.reporting.curves import Curve
-from evalspec.reporting.numbers import MINUS, format_number
+from evalspec.reporting.numbers import format_number
+from evalspec.rounding import MINUS
 
 __all__ = ["in_words"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from evalspec.reporting.numbers import MINUS
+from evalspec.rounding import MINUS
 
 __all__ = ["log_ticks", "nice_ticks", "tick_label"]
 

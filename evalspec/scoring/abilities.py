@@ -81,6 +81,20 @@ def learn_abilities(model: Any, packing: Packing | None) -> Abilities:  # Any: a
     return Abilities(branches, cache, window, gaps, apart, longest_packed, _stretched_from(model))
 
 
+def sees_what_follows(model: Any) -> bool:  # Any: a transformers model
+    """Return whether other ids behind a place change its logits, by more than rounding may: an encoder, which predicts no next token."""
+    ids = torch.tensor([COMMON + BRANCH * 2, COMMON + OTHER * 2], device=model.device)
+    kept = torch.zeros(ids.shape, dtype=torch.bool, device=model.device)
+    kept[:, : len(COMMON)] = True
+
+    def moves(model: Any) -> bool:
+        one, other = logits_at(model, position_style(model), kept, {"input_ids": ids, "use_cache": False}).chunk(2)
+        return bool((one - other).square().mean().sqrt() > TOLERANCE.get(model.dtype, COARSE) * other.std())
+
+    with torch.inference_mode():
+        return _passes(moves, model)
+
+
 def cache_name(model: Any) -> Literal["cache", "past_key_values"] | None:  # Any: a transformers model
     """Return what the model's forward pass calls its cache; transformers renamed it in 5.24."""
     parameters = inspect.signature(model.forward).parameters

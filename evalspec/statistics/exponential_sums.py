@@ -33,6 +33,9 @@ PRECISION = 1e-12
 NO_DOUBT = -45.0
 """Logarithm of a chance that is nothing beside 1."""
 
+HALVINGS = 4
+"""How often the distance of the nodes along a bent path is halved before the path is given up."""
+
 FINEST = 1e-4
 """Distance of the nodes below which none is tried."""
 
@@ -106,10 +109,22 @@ def _log_lower_tail(values: FloatArray, numbers: FloatArray, *, least: float = -
     # With z = point (1 - shift) every pole is a factor 1 / (1 + shift ratio); that of 0 has the ratio -1.
     ratios = np.append(values * saddle.point / (1.0 - saddle.point * values), -1.0)
     powers = np.append(numbers, 1.0)
-    found = _along(saddle, ratios, powers, STEP)
+    found = _bent(saddle, ratios, powers)
     if found is None:
         found = _straight(replace(saddle, bend=0.0), ratios, powers)
     return saddle.log_size + math.log(found / math.pi)
+
+
+def _bent(saddle: _Saddle, ratios: FloatArray, powers: FloatArray) -> float | None:
+    """Integrate along the bent path, by nodes as close as it takes; None where terms grow along it.
+
+    Where one weight stands against very many, terms turn quickly along any path, and fall along the bent one alone.
+    """
+    for halved in range(HALVINGS + 1):
+        found = _along(saddle, ratios, powers, STEP / 2.0**halved)
+        if found is not None:
+            return found
+    return None
 
 
 def _straight(saddle: _Saddle, ratios: FloatArray, powers: FloatArray) -> float:

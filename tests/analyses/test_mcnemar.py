@@ -14,6 +14,7 @@ from evalspec.analyses.mcnemar import (
     MOST_DRAWN,
     MOST_LISTED,
     _drawn,
+    check_test,
     comparisons,
     compute,
     estimates,
@@ -23,7 +24,8 @@ from evalspec.analyses.mcnemar_results import McnemarOptions, McnemarResult
 from evalspec.analyses.pairs import NO_COMMON, WEIGHTED
 from evalspec.artifacts.protocol import Pool
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
-from evalspec.protocols import Context
+from evalspec.artifacts.thresholds import Check
+from evalspec.protocols import CheckTest, Context
 from evalspec.reporting.figures import Chart
 from evalspec.reporting.numbers import format_number
 from evalspec.statistics.clusters import clustered_interval
@@ -398,3 +400,22 @@ def test_a_report_says_what_exact_comparisons_of_clusters_rest_on() -> None:
     assert "calculation alone supports the test" in text
     assert "Gaffke's interval of the mean difference" in text
     assert "Gaffke's test" not in rendered(ANALYSIS, sample_responses(), options)
+
+
+@pytest.mark.parametrize(
+    ("options", "limit", "decided_by"),
+    [
+        ({}, 0.0, CheckTest("exact", 0.025 / 6)),
+        ({"method": "exact"}, 0.0, CheckTest("exact", 0.025 / 6, exact_means=True)),
+        ({}, -0.02, CheckTest("score", 0.025)),
+        ({"method": "exact"}, -0.02, CheckTest("fay_lumbard", 0.025)),
+        ({"intervals": "simultaneous"}, -0.02, None),
+        ({"method": "exact", "intervals": "simultaneous"}, -0.02, CheckTest("fay_lumbard", 0.025 / 6)),
+    ],
+)
+def test_what_decides_a_check_is_known_beforehand(options: dict[str, str], limit: float, decided_by: CheckTest | None) -> None:
+    check = Check(id="c", analysis="pairs", metric="difference", model="a", baseline="b", above=limit)
+    found = check_test(McnemarOptions(kind="mcnemar", family="all_pairs", **options), check, ("a", "b", "c"), 2)
+    assert (found is None) == (decided_by is None)
+    if found is not None and decided_by is not None:
+        assert found == replace(decided_by, alpha=pytest.approx(decided_by.alpha))

@@ -67,6 +67,25 @@ def test_where_a_margin_decides_a_test_left_open_is_the_exact_one(compiled: Comp
     assert study.analysis("no-loss").options["method"] == method
 
 
+@pytest.mark.parametrize(
+    ("analysis", "check", "method"),
+    [
+        ("kind: mcnemar, family: all_pairs", "metric: difference, model: new, baseline: old, above: 0", "exact"),
+        ("kind: mcnemar, family: all_pairs, method: score", "metric: difference, model: new, baseline: old, above: 0", "score"),
+        ("kind: mcnemar, family: all_pairs", "metric: difference, model: new, baseline: old, above: 0, bound: value", "score"),
+        ("kind: tiers", "metric: rank, model: new, at_most: 1", "exact"),
+        ("kind: tiers, method: max_t", "metric: rank, model: new, at_most: 1", "max_t"),
+    ],
+)
+def test_where_a_difference_or_a_rank_decides_a_method_left_open_is_the_exact_one(
+    compiled: Compile, changed: Changed, analysis: str, check: str, method: str
+) -> None:
+    more = f"  - {{id: more, {analysis}}}\n  - {{id: pairs,"
+    release = f"  checks:\n    - {{id: release, analysis: more, {check}}}\n"
+    study = compiled(changed(("  - {id: pairs,", more), ("  checks:\n", release))).study
+    assert study.analysis("more").options["method"] == method
+
+
 def test_an_exploratory_analysis_is_not_planned(compiled: Compile, changed: Changed) -> None:
     study = compiled(changed(("kind: intervals", "kind: intervals, exploratory: true"))).study
     assert not study.analysis("accuracy").planned

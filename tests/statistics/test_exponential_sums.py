@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -61,6 +62,16 @@ def test_few_large_weights_among_very_many_small_ones_give_the_closed_form(many:
     weights, counts = [1.0, -small, -last], [few, many, 1]
     assert chance([-weight for weight in weights], counts) == pytest.approx(expected, rel=1e-9, abs=1e-14)
     assert chance(weights, counts) == pytest.approx(1.0 - expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("kinds", [1, 30, 3000])
+@pytest.mark.parametrize("copies", [1, 100, 100_000])
+@pytest.mark.parametrize("last", [0.02, 1.0, 50.0, 1e4])
+def test_one_weight_against_very_many_of_all_sizes_gives_the_closed_form(kinds: int, copies: int, last: float) -> None:
+    weights, counts = np.geomspace(1e-5, 1.0, kinds), np.full(kinds, float(copies))
+    expected, started = -float(counts @ np.log1p(weights / last)), time.process_time()
+    assert log_chance_at_most_zero([*weights, -last], [*counts, 1.0]) == pytest.approx(expected, rel=1e-12, abs=1e-10)
+    assert time.process_time() - started < 5.0  # a tenth of a second; minutes along a straight path
 
 
 @given(st.lists(st.floats(-1.0, 1.0).filter(lambda w: abs(w) > 1e-3), min_size=2, max_size=30), st.floats(0.01, 100.0))
