@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import reduce
 from itertools import product
 
 import numpy as np
@@ -20,8 +21,8 @@ from scipy.stats import binom, hypergeom
 from benchmarks.bounded_means import settings
 from benchmarks.measuring import conclude
 from benchmarks.rates import ONE_SIDED, Rate, summaries
-from evalspec.statistics.accuracies import accuracy
-from evalspec.statistics.designs import Design
+from evalspec.statistics.differences import PairedCounts
+from evalspec.statistics.exact_differences import fay_lumbard_p
 from evalspec.statistics.finite_pools import pool_clopper_pearson
 from evalspec.statistics.floors import Floor
 from evalspec.statistics.one_sided import LimitTest, Method, passing
@@ -42,7 +43,8 @@ STRATA = ((5, 20), (20, 5), (57, 2), (57, 20))
 SPREADS = ((0.7, 0.2), (0.9, 0.08), (0.97, 0.02))
 """Mean accuracy of strata, and how far the best and the worst lie from it."""
 
-PROVEN = ("clopper_pearson", "clopper_pearson, part of a pool", "clopper_pearson, strata", "e_value", "e_value, looks")
+BINOMIAL = ("clopper_pearson", "clopper_pearson, part of a pool", "clopper_pearson, strata", "clopper_pearson, strata of a pool")
+PROVEN = (*BINOMIAL, "e_value", "e_value, looks")
 """What is proven to keep alpha; the others are measured."""
 
 COMPUTED = ("exact", "gaffke", "any, corrected")
@@ -57,7 +59,7 @@ def main() -> None:
     options.add_argument("--rows", action="store_true", help="print each setting")
     chosen = options.parse_args()
     rates = [*floors(), *margins("score"), *margins("e_value"), *exact_margins(chosen.discordances), *any_of(chosen.draws), *looks(chosen.draws)]
-    rates += [*pools(), *strata(), *strata_of_pools(chosen.draws // 20), *bounded_means(chosen.draws // 5)]
+    rates += [*pools(), *strata(), *strata_of_pools(), *bounded_means(chosen.draws // 5)]
     for rate in rates if chosen.rows else ():
         print(json.dumps(asdict(rate)))
     agree = not any(rate.above for rate in rates if _promised(rate.test))
@@ -101,28 +103,23 @@ def pools() -> Iterator[Rate]:
 
 def strata() -> Iterator[Rate]:
     """Yield the chance of clearing the mean over strata of equal size, by Clopper and Pearson's bound, which passes over them."""
-    for count, size in STRATA:
-        for mean, reach in SPREADS:
-            chances = np.ones(1)  # of each number of right answers
-            for share in mean + np.linspace(-reach, reach, count):
-                chances = np.convolve(chances, binom.pmf(np.arange(size + 1), size, share))
-            n = count * size
-            cleared = np.array([lower_bound(right, n, level=1.0 - ALPHA) > mean + 1e-12 for right in range(n + 1)])
-            yield Rate("clopper_pearson, strata", f"{count} strata of {size}, mean {mean}", float(chances @ cleared))
+    for (count, size), (mean, reach) in product(STRATA, SPREADS):
+        each = [binom.pmf(np.arange(size + 1), size, share) for share in mean + np.linspace(-reach, reach, count)]
+        n = count * size
+        cleared = [lower_bound(right, n, level=1.0 - ALPHA) > mean + 1e-12 for right in range(n + 1)]
+        yield Rate("clopper_pearson, strata", f"{count} strata of {size}, mean {mean}", float(reduce(np.convolve, each) @ cleared))
 
 
-def strata_of_pools(draws: int) -> Iterator[Rate]:
-    """Yield the chance of clearing the share right in a pool of which a part of each stratum is asked, on the effective number of questions."""
-    rng = np.random.default_rng(20261201)
+def strata_of_pools() -> Iterator[Rate]:
+    """Yield the chance of clearing the share right in a pool of which a part of each stratum is asked, by the bound that passes over both."""
     for (count, size), (mean, reach), times in product(STRATA, SPREADS, (2, 5)):
-        labels = np.repeat(np.arange(count).astype(str), size)
-        right = np.round(times * size * (mean + np.linspace(-reach, reach, count))).astype(np.int64)
-        asked = rng.hypergeometric(right, times * size - right, size, (draws, count))
-        scores = (np.tile(np.arange(size), count) < np.repeat(asked, size, axis=1)).astype(np.float64)
-        design, truth = Design(strata=labels, pool=dict.fromkeys(labels.tolist(), times * size)), float(right.sum()) / (times * size * count)
-        rate = _cleared(scores, design, truth)
-        setting = f"{count} strata, {size} of {times * size} asked, mean {truth:.3g}"
-        yield Rate("clopper_pearson, strata of a pool", setting, rate, math.sqrt(rate * (1 - rate) / draws))
+        pool, n = times * size, count * size
+        right = np.round(pool * (mean + np.linspace(-reach, reach, count))).astype(np.int64)
+        each = [hypergeom.pmf(np.arange(size + 1), pool, among, size) for among in right.tolist()]
+        truth = float(right.sum()) / (count * pool)
+        cleared = [lower_bound(answered, n, level=1.0 - ALPHA) > truth + 1e-12 for answered in range(n + 1)]
+        setting = f"{count} strata, {size} of {pool} asked, mean {truth:.3g}"
+        yield Rate("clopper_pearson, strata of a pool", setting, float(reduce(np.convolve, each) @ cleared))
 
 
 def bounded_means(draws: int) -> Iterator[Rate]:
@@ -130,12 +127,6 @@ def bounded_means(draws: int) -> Iterator[Rate]:
     for drawn in settings(draws):
         rate = drawn.rate()
         yield Rate(drawn.gate, drawn.setting, rate, math.sqrt(rate * (1 - rate) / draws))
-
-
-def _cleared(scores: NDArray[np.float64], design: Design, truth: float) -> float:
-    """Return the share of samples, (draws, questions), whose lower bound lies above the truth."""
-    found = (accuracy(sample, design, method="clopper_pearson", level=1.0 - 2.0 * ALPHA).interval for sample in scores)
-    return float(np.mean([interval is not None and interval.low > truth for interval in found]))
 
 
 def any_of(draws: int) -> Iterator[Rate]:
@@ -174,11 +165,11 @@ def _pass_levels(draws: int, candidates: int, n: int, margin: float) -> NDArray[
     of_baseline = rng.binomial(n, right, size=(draws, 1))
     losses = rng.binomial(of_baseline, lost, size=(draws, candidates))
     wins = rng.binomial(n - of_baseline, won, size=(draws, candidates))
-    levels = np.zeros((draws, candidates), dtype=np.int64)
-    for divisor in range(1, candidates + 1):
-        passed = _passing(wins.ravel(), losses.ravel(), n, LimitTest(-margin, ALPHA / divisor, "exact")).reshape(levels.shape)
-        levels = np.where(passed, divisor, levels)
-    return levels
+    tables, place = np.unique(np.stack([wins.ravel(), losses.ravel()]), axis=1, return_inverse=True)
+    p_values = np.array([fay_lumbard_p(PairedCounts(n - won - lost, won, lost, 0), -margin) for won, lost in tables.T.tolist()])
+    divisors = np.arange(1, candidates + 1)
+    passed = p_values[:, None] < ALPHA / divisors
+    return np.asarray(passed.sum(axis=1)[place.ravel()].reshape(wins.shape))
 
 
 def _accumulated(draws: int, at: tuple[int, ...], margin: float, discordance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -53,7 +53,6 @@ BEHIND_INTERVALS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "jeffreys": (JEFFREYS,),
         "effective_n": (EFFECTIVE, POOLS),
         "pool": (POOLS,),
-        "pool_stratified": (POOLS,),
         "stratified": (EFFECTIVE, POOLS),
         "clustered": (EFFECTIVE, MEANS),
         "t": (MEANS,),

@@ -29,7 +29,6 @@ APPROXIMATE = {
 
 BOUNDS = {
     "clopper_pearson_stratified": "a Clopper-Pearson bound on an effective number of questions",
-    "clopper_pearson_pool_stratified": "a Clopper-Pearson bound for a part of a pool, which passes over subjects",
     "stratified_t": "Student's interval of a mean",
     "t": "Student's t test",
     "cr2_t": "Student's t test",
@@ -98,12 +97,9 @@ def _named_bound(check: Check, tested: CheckTest, benchmark: ProtocolBenchmark) 
     fractional = _fractional(benchmark)
     weights = [question.weight for question in benchmark.questions]
     uneven = check.subject is None and bool(weights) and max(weights) > min(weights)
-    strata = bool(benchmark.strata) and benchmark.sample.method != "simple" and check.subject is None
     if test == EXACT and uneven:
         reason = "questions weigh differently"
         return ("stratified_t", f"{fractional} and {reason}") if fractional else ("clopper_pearson_stratified", reason)
-    if test == EXACT and strata and benchmark.pool is not None and not fractional:
-        return "clopper_pearson_pool_stratified", "a part of each subject of the pool is asked"
     return ("gaffke" if exact else "t", fractional) if fractional else None
 
 

@@ -82,17 +82,9 @@ def learn_abilities(model: Any, packing: Packing | None) -> Abilities:  # Any: a
 
 
 def sees_what_follows(model: Any) -> bool:  # Any: a transformers model
-    """Return whether other ids behind a place change its logits, by more than rounding may: an encoder, which predicts no next token."""
-    ids = torch.tensor([COMMON + BRANCH * 2, COMMON + OTHER * 2], device=model.device)
-    kept = torch.zeros(ids.shape, dtype=torch.bool, device=model.device)
-    kept[:, : len(COMMON)] = True
-
-    def moves(model: Any) -> bool:
-        one, other = logits_at(model, position_style(model), kept, {"input_ids": ids, "use_cache": False}).chunk(2)
-        return bool((one - other).square().mean().sqrt() > TOLERANCE.get(model.dtype, COARSE) * other.std())
-
+    """Return whether ids move the logits of those before them: an encoder, which predicts no next token; False where it cannot be tried."""
     with torch.inference_mode():
-        return _passes(moves, model)
+        return _passes(_moves_what_stands_before, model)
 
 
 def cache_name(model: Any) -> Literal["cache", "past_key_values"] | None:  # Any: a transformers model
@@ -148,6 +140,14 @@ def _last_of(model: Any, rows: Sequence[Sequence[int]], last: int = 1, **told: A
 def _alone(model: Any, rows: Sequence[Sequence[int]], last: int = 1) -> Tensor:  # Any: a transformers model
     """Return the same of rows that are each read whole and alone."""
     return torch.cat([_last_of(model, [row], last) for row in rows])
+
+
+def _moves_what_stands_before(model: Any) -> bool:  # Any: a transformers model
+    """Other ids must move earlier logits by more than rounding, on average, as one of a mixture's experts may change by rounding alone."""
+    ids = torch.tensor([COMMON + BRANCH * 2, COMMON + OTHER * 2], device=model.device)
+    kept = (torch.arange(ids.shape[1], device=model.device) < len(COMMON)).expand(2, -1)
+    one, other = logits_at(model, position_style(model), kept, {"input_ids": ids, "use_cache": False}).chunk(2)
+    return bool((one - other).square().mean().sqrt() > TOLERANCE.get(model.dtype, COARSE) * other.std())
 
 
 def _keeps_branches_apart(model: Any) -> bool:  # Any: a transformers model

@@ -25,7 +25,16 @@ from evalspec.artifacts.base import Precision
 from evalspec.artifacts.journal import TopTokens
 from evalspec.artifacts.work import EncodedQuestion
 from evalspec.errors import ScoringError
-from evalspec.scoring.abilities import Positions, cache_for, learn_abilities, logits_at, position_style, read_into_cache, tree_mask
+from evalspec.scoring.abilities import (
+    Positions,
+    cache_for,
+    learn_abilities,
+    logits_at,
+    position_style,
+    read_into_cache,
+    sees_what_follows,
+    tree_mask,
+)
 from evalspec.scoring.arithmetic import Float32Head, describe, products
 from evalspec.scoring.checkpoint import SAVE_AGAIN, chat_of, context_length, foreign_errors, read_config
 from evalspec.scoring.gguf_source import alone, is_gguf
@@ -183,14 +192,26 @@ def load(place: Path, *, model: str, precision: Precision, device: str = "cpu", 
 def scorer_of(model: Any, vocabulary: Vocabulary, *, packing: bool | None = None) -> CausalLM:  # Any: a transformers model
     """Return a model that is in its place, with a head that computes in float32, and what it was found to be able to do.
 
-    `packing` says whether it is tried if rows can be laid end to end; without a word, where that is worth while.
+    `packing` says whether it is tried if rows can be laid end to end; without a word, where that is worth while. Raises ScoringError for a model
+    that is not causal.
     """
     head = _use_float32_head(model)
     where = model.device, model.dtype
     tried = worth_while(*where) if packing is None else packing
     with products(model, model.dtype):
+        if sees_what_follows(model):
+            raise _not_causal(vocabulary.model)
         abilities = learn_abilities(model, packing_for(*where) if tried else None)
     return CausalLM(vocabulary, model, head, describe(model, model.dtype), position_style(model), abilities)
+
+
+def _not_causal(model: str) -> ScoringError:
+    return ScoringError(
+        f"model '{model}' is no causal language model: ids that follow change the logits before them, so that these predict no next token and depend "
+        "on padding",
+        hint="encoders such as BERT cannot be scored; where this model was trained to predict next tokens, its config.json has to say so, for BERT "
+        'and its kin by "is_decoder": true',
+    )
 
 
 def _opened(place: Path) -> AbstractContextManager[dict[str, Any]]:  # Any: arguments of a foreign function

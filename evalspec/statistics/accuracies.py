@@ -48,8 +48,8 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
 
     Scores of 0 and 1 get ``method``, on the effective number of questions where the design asks for it and with Student's quantile where
     few clusters or strata measure the spread (Korn and Graubard). Other scores get Student's interval of their mean. Where ``method`` is
-    ``clopper_pearson``, strata of equal weight are passed over, which keeps its level (Hoeffding), and that of a part of a pool approximately;
-    clusters and other scores get Gaffke's bounds, which are its continuation to them and pass over strata and pools.
+    ``clopper_pearson``, strata of equal weight are passed over, and a pool with them, which keeps its level (Hoeffding); clusters and other scores
+    get Gaffke's bounds, which are its continuation to them and pass over strata and pools.
 
     Parameters
     ----------
@@ -90,8 +90,7 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
     moments = design_mean(values, design) if values.size > 1 else None
     if binary and not design.by_cluster:
         passed_over = guaranteed and design.strata is not None
-        found = _proportion(values, replace(design, strata=None) if passed_over else design, moments, method, level)
-        return replace(found, method=f"{found.method}_stratified") if passed_over and design.pool else found
+        return _proportion(values, replace(design, strata=None, pool=None) if passed_over else design, moments, method, level)
     if moments is None:
         raise ValueError("a single question has no spread, and its score is neither 0 nor 1")
     error = moments.standard_error or None

@@ -12,6 +12,7 @@ import pytest
 
 from evalspec.artifacts.protocol import BatchRule
 from evalspec.artifacts.work import Answer, EncodedQuestion
+from evalspec.errors import ScoringError
 from evalspec.scoring.batching import plan_questions
 from evalspec.scoring.sharing import ROW_BY_ROW, Sharing
 from evalspec.scoring.tokens import Vocabulary
@@ -19,6 +20,7 @@ from evalspec.scoring.tokens import Vocabulary
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 causal_lm = pytest.importorskip("evalspec.scoring.causal_lm")
+abilities = pytest.importorskip("evalspec.scoring.abilities")
 
 ROUNDING = 1e-5
 """Float32 sums in another order, relative to log-probabilities of size one to ten."""
@@ -48,11 +50,22 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "mistral, a window of one": ("MistralConfig", {**SHAPE, "sliding_window": 1}),
     "mistral, a window as long as the longest row": ("MistralConfig", {**SHAPE, "sliding_window": 68}),
 }  # fmt: skip
+ENCODER = {name: size for name, size in SHAPE.items() if name not in {"num_key_value_heads", "head_dim"}}
+ENCODERS = {
+    "BertConfig": ENCODER,
+    "ElectraConfig": {**ENCODER, "embedding_size": 32},
+    "CamembertConfig": ENCODER,
+    "RobertaConfig": {**ENCODER, "num_hidden_layers": 1},
+}
 
 
 def scorer_of(name: str, dtype: Any = torch.float32) -> Any:
     architecture, settings = MODELS[name]
-    config = getattr(transformers, architecture)(**{"vocab_size": WORDS, "pad_token_id": 0, "initializer_range": 0.3, **settings})
+    return scorer_by(architecture, {"initializer_range": 0.3, **settings}, dtype)
+
+
+def scorer_by(architecture: str, settings: dict[str, Any], dtype: Any) -> Any:
+    config = getattr(transformers, architecture)(**{"vocab_size": WORDS, "pad_token_id": 0, **settings})
     torch.manual_seed(1)
     model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
     return causal_lm.scorer_of(model, Vocabulary("m", lambda texts: [[] for _ in texts], (), None), packing=True)
@@ -116,6 +129,26 @@ def test_a_model_that_is_off_by_more_than_rounding_is_found_out(dtype: Any, monk
     assert (found.branches, found.cache) == (False, False)
 
 
+@pytest.mark.parametrize("architecture", ENCODERS)
+@pytest.mark.parametrize(("dtype", "spread"), [(torch.float32, 0.02), (torch.float32, 0.3), (torch.bfloat16, 0.3)], ids=str)
+def test_a_model_that_sees_what_follows_is_refused_and_as_a_decoder_it_is_scored(architecture: str, dtype: Any, spread: float) -> None:
+    settings = {**ENCODERS[architecture], "initializer_range": spread}
+    with pytest.raises(ScoringError, match="model 'm' is no causal language model: ids that follow change the logits before them") as caught:
+        scorer_by(architecture, settings, dtype)
+    assert '"is_decoder": true' in str(caught.value.diagnostics[0].hint)
+    scorer, asked = scorer_by(architecture, {**settings, "is_decoder": True}, dtype), questions([9, 2])
+    alone = [scorer.logprobs([question])[0] for question in asked]
+    rounding = ROUNDING if dtype == torch.float32 else 0.05
+    np.testing.assert_allclose(scorer.logprobs(asked), alone, rtol=rounding, atol=rounding)
+
+
+def test_one_short_forward_tells_whether_a_model_sees_what_follows() -> None:
+    model, read = scorer_of("llama").model, list[int]()
+    model.model.embed_tokens.register_forward_hook(lambda _module, given, _found: read.append(given[0].numel()))
+    assert not abilities.sees_what_follows(model)
+    assert sum(read) < 30
+
+
 @pytest.mark.parametrize(("window", "most"), [(64, 1200), (1024, 12_000), (2047, 600), (4096, 600)])
 def test_what_is_read_to_try_a_model_is_little(window: int, most: int) -> None:
     config = transformers.MistralConfig(**SHAPE, vocab_size=WORDS, initializer_range=0.3, sliding_window=window)
@@ -123,9 +156,9 @@ def test_what_is_read_to_try_a_model_is_little(window: int, most: int) -> None:
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     read: list[int] = []
     model.model.embed_tokens.register_forward_hook(lambda _module, given, _found: read.append(given[0].numel()))
-    abilities = causal_lm.learn_abilities(model, ROW_BY_ROW)
+    found = abilities.learn_abilities(model, ROW_BY_ROW)
     assert sum(read) < most
-    assert (abilities.packing, abilities.longest_packed) == (ROW_BY_ROW, window if window > 1024 else None)
+    assert (found.packing, found.longest_packed) == (ROW_BY_ROW, window if window > 1024 else None)
 
 
 def test_a_common_beginning_is_read_without_the_logits_of_every_id() -> None:

@@ -145,6 +145,21 @@ def test_a_missing_weight_is_refused_and_not_made_up(make: SimpleNamespace, tmp_
         causal_lm.load(folder, model="m", precision="float32")
 
 
+def test_an_encoder_is_refused_with_the_way_to_mend_a_decoder_that_was_saved_as_one(make: SimpleNamespace, llama: Path, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    folder = Path(shutil.copytree(llama, tmp_path / "m"))
+    words = json.loads((llama / "config.json").read_text())["vocab_size"]
+    config = transformers.BertConfig(vocab_size=words, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2)
+    transformers.BertLMHeadModel(config).save_pretrained(folder)
+    with pytest.raises(ScoringError, match="model 'm' is no causal language model"):
+        causal_lm.load(folder, model="m", precision="float32")
+    content = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**content, "is_decoder": True}))
+    scorer = causal_lm.load(folder, model="m", precision="float32")
+    short, long = (encode_work(work(make, LETTERS, 20), scorer.vocabulary).questions[index] for index in (0, 16))
+    np.testing.assert_allclose(scorer.logprobs([short, long])[0], scorer.logprobs([short])[0], atol=1e-5)
+
+
 def test_code_of_a_model_folder_is_never_asked_for(make: SimpleNamespace, tmp_path: Path) -> None:
     folder = make.checkpoint(tmp_path / "m")
     for name in ("tokenizer_config.json", "config.json"):

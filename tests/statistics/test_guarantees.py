@@ -15,7 +15,6 @@ from evalspec.statistics.guarantees import guarantee
         ("clopper_pearson", "exact"),
         ("clopper_pearson_pool", "exact"),
         ("clopper_pearson_stratified", "effective"),
-        ("clopper_pearson_pool_stratified", "effective"),
         ("clopper_pearson_stratified, average over subjects", "effective"),
         ("stratified_t, average over subjects", "effective"),
         ("gaffke_cluster_means, average over subjects", "conjectured"),
