@@ -12,6 +12,7 @@ NAMES = (
     "boundary",
     "bounded_means",
     "cluster_sizes",
+    "weighted_strata",
     "separations",
     "pairs",
     "redraw",

@@ -37,7 +37,7 @@ RULE_NONE = "The study sets no thresholds: nothing is passed or failed."
 
 NOT_COMPARED = "the analysis gives no such estimate; its declared family did not compare these models"
 UNDEFINED = "the estimate is undefined"
-MEANS = ("t", "stratified_t", "cr2_t", "cluster_means_t", "gaffke", "gaffke_clustered", "gaffke_cluster_means")
+MEANS = ("t", "stratified_t", "cr2_t", "cluster_means_t", "gaffke", "gaffke_clustered", "gaffke_cluster_means", "gaffke_weighted")
 """Intervals of mean scores and of clusters, on which forecasts for right and wrong answers have no bearing."""
 FRACTIONAL = "the plan took answers as right or wrong, and these scores are fractional or averages over repeats"
 NO_BOUND = "the value has no bound to hold against the limit, so nothing says how sure it is"

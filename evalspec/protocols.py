@@ -114,7 +114,7 @@ class CheckTest:
     `alpha` is the chance of a false pass where the truth lies at the limit, on its one side, at this look where `looks` are planned; with
     `shared_by_subjects` it is that of all subjects of the analysis together, each of which gets its part. `no_difference` says that passing is
     planned for models that do not differ. With `exact_means` Gaffke's test takes the place of McNemar's where scores are fractional or questions
-    come in clusters.
+    come in clusters. `macro` says that every subject counts the same, so that questions may weigh differently.
     """
 
     test: str
@@ -124,6 +124,7 @@ class CheckTest:
     looks: PlannedLooks | None = None
     shared_by_subjects: bool = False
     exact_means: bool = False
+    macro: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,10 +195,10 @@ def _repeats_row(benchmark: BenchmarkResponses, options: IntervalsOptions, model
 
 
 def check_test(options: IntervalsOptions, check: Check, _models: Sequence[str], _benchmarks: int) -> CheckTest | None:
-    """Return which bound decides a check of accuracy; None for averages over subjects and for what is said of repeats."""
-    if check.metric != "accuracy" or (options.average == "macro" and check.subject is None):
+    """Return which bound decides a check of accuracy; None for what is said of repeats."""
+    if check.metric != "accuracy":
         return None
-    return CheckTest(options.method, (1.0 - options.level) / 2.0)
+    return CheckTest(options.method, (1.0 - options.level) / 2.0, macro=options.average == "macro" and check.subject is None)
 
 
 def stricter(options: IntervalsOptions, divisor: int) -> IntervalsOptions:

@@ -62,6 +62,7 @@ BEHIND_INTERVALS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "gaffke": (GAFFKE, GAFFKE_BOUND),
         "gaffke_clustered": (GAFFKE, GAFFKE_BOUND, CLUSTERS),  # the standard error beside the bounds is CR2's
         "gaffke_cluster_means": (GAFFKE, GAFFKE_BOUND),
+        "gaffke_weighted": (GAFFKE, GAFFKE_BOUND, POOLS),  # the standard error beside the bounds is that of strata
         "chosen": (),
     }
 )

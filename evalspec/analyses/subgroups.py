@@ -157,8 +157,8 @@ def _against_others(benchmark: BenchmarkResponses, scores: NDArray[np.float64], 
     import numpy as np
 
     from evalspec.statistics.accuracies import accuracy
-    from evalspec.statistics.designs import design_mean, separate_means_test
-    from evalspec.statistics.unpaired import TwoSamples, fisher_exact
+    from evalspec.statistics.designs import design_mean
+    from evalspec.statistics.unpaired import TwoSamples, fisher_exact, separate_means_test
 
     inside, others = part.which & ~np.isnan(scores), ~part.which & ~np.isnan(scores)
     whole = design_of(benchmark)

@@ -28,21 +28,20 @@ APPROXIMATE = {
 """Bounds that are cleared too often for some truths at the limit, and what to take instead."""
 
 BOUNDS = {
-    "clopper_pearson_stratified": "a Clopper-Pearson bound on an effective number of questions",
-    "stratified_t": "Student's interval of a mean",
     "t": "Student's t test",
     "cr2_t": "Student's t test",
     "cluster_sign_flip": "a test that flips the signs of whole clusters",
     "gaffke": "Gaffke's bound",
     "gaffke_clustered": "Gaffke's bound",
+    "gaffke_weighted": "Gaffke's bound",
 }
 KEPT: Mapping[Guarantee, str] = {
     "conjectured": "it keeps its error rate by a conjecture that calculation supports, without known counterexample",
-    "effective": "it keeps its error rate approximately there",
     "approximate": "it keeps its error rate approximately",
 }
 INSTEAD = "; {} takes Gaffke's bound there"
 FURTHER = {
+    "gaffke_weighted": " where questions weigh alike; where they do not, calculation alone supports it",
     "gaffke_clustered": " for clusters that are independent draws, whose sizes say nothing about their scores",
     "cluster_sign_flip": ", and not where one model varies much more between clusters than the other" + INSTEAD,
     **dict.fromkeys(("t", "cr2_t"), INSTEAD),
@@ -96,10 +95,9 @@ def _named_bound(check: Check, tested: CheckTest, benchmark: ProtocolBenchmark) 
         return named, "questions come in clusters"
     fractional = _fractional(benchmark)
     weights = [question.weight for question in benchmark.questions]
-    uneven = check.subject is None and bool(weights) and max(weights) > min(weights)
+    uneven = check.subject is None and (tested.macro or (bool(weights) and max(weights) > min(weights)))
     if test == EXACT and uneven:
-        reason = "questions weigh differently"
-        return ("stratified_t", f"{fractional} and {reason}") if fractional else ("clopper_pearson_stratified", reason)
+        return "gaffke_weighted", "questions weigh differently"
     return ("gaffke" if exact else "t", fractional) if fractional else None
 
 

@@ -33,7 +33,7 @@ POINT_VALUE = "a value alone has no error control, so no power is stated"
 NO_FORECAST = "the power of this analysis is not known before scoring"
 CLUSTERED = "questions come in clusters, and power depends on how alike those of one cluster are"
 CHOSEN = "the questions are chosen and not drawn, so nothing is known of how far an estimate from them can be off"
-WEIGHTED = "the sample is weighted, and power depends on how much its strata differ"
+WEIGHTED = "questions weigh differently, and power depends on how much their subjects differ"
 OTHER_SCORES = "the scores are other than right and wrong answers, and power depends on how much they spread"
 
 
@@ -123,7 +123,7 @@ def _why_undefined(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest
     if benchmark.score is not None:
         return OTHER_SCORES
     weights = [question.weight for question in benchmark.questions]
-    return WEIGHTED if weights and max(weights) > min(weights) else None
+    return WEIGHTED if tested.macro or (weights and max(weights) > min(weights)) else None
 
 
 def _discordance(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest) -> tuple[float, bool]:

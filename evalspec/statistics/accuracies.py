@@ -48,8 +48,8 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
 
     Scores of 0 and 1 get ``method``, on the effective number of questions where the design asks for it and with Student's quantile where
     few clusters or strata measure the spread (Korn and Graubard). Other scores get Student's interval of their mean. Where ``method`` is
-    ``clopper_pearson``, strata of equal weight are passed over, and a pool with them, which keeps its level (Hoeffding); clusters and other scores
-    get Gaffke's bounds, which are its continuation to them and pass over strata and pools.
+    ``clopper_pearson``, strata are passed over where questions weigh alike, and a pool with them, which keeps its level (Hoeffding); clusters, other
+    scores and questions that weigh differently get Gaffke's bounds, which are its continuation to them and pass over strata and pools.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
     """
     values = require_scores("scores", scores)
     binary = bool(np.all((values == 0.0) | (values == 1.0)))
-    guaranteed = method == "clopper_pearson" and design.shares is None and design.asked(values.size) < 1.0
-    if guaranteed and (design.clusters is not None or not binary):
+    guaranteed = method == "clopper_pearson" and design.asked(values.size) < 1.0
+    if guaranteed and (design.clusters is not None or design.shares is not None or not binary):
         return _bounded(values, design, level)
     if binary and design.clusters is not None and not design.by_cluster:
         return _clustered_proportion(values, design.clusters, method, level)

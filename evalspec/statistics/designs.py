@@ -20,8 +20,7 @@ from scipy.special import ndtr
 from evalspec.statistics.arguments import FloatArray, beyond_rounding, require_scores, two_sided_t
 from evalspec.statistics.clusters import clustered_mean
 from evalspec.statistics.groups import Groups, group
-from evalspec.statistics.means import TTest, mean_score
-from evalspec.statistics.p_values import student_p
+from evalspec.statistics.means import mean_score
 from evalspec.statistics.proportions import Interval
 
 FEW_QUESTIONS = 30
@@ -207,10 +206,27 @@ def stratum_parts(values: FloatArray, design: Design, groups: Groups) -> Stratum
     """
     means = groups.totals(values) / groups.sizes
     spread = groups.totals((values - means[groups.codes]) ** 2) / (groups.sizes - 1)
-    return StratumParts(_shares(design, groups), means, spread / groups.sizes * (1.0 - asked_shares(design, groups)))
+    return StratumParts(stratum_shares(design, groups), means, spread / groups.sizes * (1.0 - asked_shares(design, groups)))
 
 
-def _shares(design: Design, groups: Groups) -> FloatArray:
+def stratum_shares(design: Design, groups: Groups) -> FloatArray:
+    """Weight of each stratum in the mean, of shape (groups,) and sum 1: its declared share, or its share of the questions.
+
+    Raises
+    ------
+    ValueError
+        When a stratum that has a share has no question.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., section 5.3.
+
+    Examples
+    --------
+    >>> labels = np.array(["x", "x", "x", "y"])
+    >>> stratum_shares(Design(strata=labels), group(labels, 4))
+    array([0.75, 0.25])
+    """
     if design.shares is None:
         return np.asarray(groups.sizes / groups.sizes.sum())
     absent = sorted(set(design.shares) - set(map(str, groups.names)))
@@ -260,32 +276,6 @@ def _about_apart(moments: DesignMean) -> str | None:
     named = f"{moments.apart} of {units:,} {'questions' if moments.clusters is None else 'clusters'}"
     differ = "has another score than all others" if moments.apart == 1 else "have another score than the others, which all have the same"
     return f"{named} {differ}: fewer than {FEW_APART} make the spread, and Student's interval and test can err far more often than stated"
-
-
-def separate_means_test(first: DesignMean, second: DesignMean) -> TTest:
-    """Welch's t test of H0: two means of separate questions are equal, with Satterthwaite's degrees of freedom.
-
-    Raises
-    ------
-    ValueError
-        When neither mean has a spread.
-
-    References
-    ----------
-    Welch (1947), Biometrika 34, 28-35, doi:10.1093/biomet/34.1-2.28.
-
-    Examples
-    --------
-    >>> one, other = design_mean(np.array([1.0, 0, 1, 1]), Design()), design_mean(np.array([0.0, 0, 1, 0, 0]), Design())
-    >>> round(separate_means_test(one, other).p_value, 4)
-    0.1352
-    """
-    squares = first.standard_error**2, second.standard_error**2
-    if sum(squares) == 0.0:
-        raise ValueError("neither mean has a spread to measure their difference by")
-    freedom = sum(squares) ** 2 / (squares[0] ** 2 / first.degrees_of_freedom + squares[1] ** 2 / second.degrees_of_freedom)
-    statistic = (first.mean - second.mean) / math.sqrt(sum(squares))
-    return TTest(statistic, freedom, student_p(statistic, freedom))
 
 
 def level_of(critical: float) -> float:

@@ -20,11 +20,12 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from evalspec.statistics.arguments import FloatArray, require_fraction, require_one_sided, require_scores
-from evalspec.statistics.designs import Design
+from evalspec.statistics.designs import Design, stratum_shares
 from evalspec.statistics.exponential_sums import log_chance_at_most_zero
 from evalspec.statistics.groups import group
 from evalspec.statistics.p_values import held
 
+WEIGHTS_DIFFER = "questions weigh differently: that the bounds keep their level rests on calculation alone"
 SIZES_DIFFER = "clusters differ in size: the bounds take it that their sizes say nothing about their scores, and rest on calculation alone there"
 
 PRECISION = 1e-12
@@ -35,13 +36,15 @@ PRECISION = 1e-12
 class Units:
     """Independent draws: the total score of each, its number of questions, and how many draws have both; all of shape (K,).
 
-    ``smallest`` is the least score that a question can have.
+    ``smallest`` is the least score that a question can have. Of questions that were fixed beforehand and are ``weighted``, sizes are weights, and
+    totals are scores times weights.
     """
 
     totals: FloatArray
     sizes: FloatArray
     counts: FloatArray
     smallest: float
+    weighted: bool = False
 
     @property
     def mean(self) -> float:
@@ -55,7 +58,11 @@ class Units:
         Half of it is enough to the first order (an Edgeworth expansion, for scores of any distribution that does not depend on the size); all of
         it is needed where sizes are equal, and where a few large clusters hold part of the questions and the others are tiny. The mean size
         weighted by the sizes themselves is too small there: checks passed wrongly up to nine times as often as stated.
+
+        Of weighted questions it is the largest weight: weights and chances of a right answer may then go together.
         """
+        if self.weighted:
+            return float(self.sizes.max())
         return float(self.counts @ self.sizes**3 / (self.counts @ self.sizes**2))
 
     @property
@@ -66,14 +73,16 @@ class Units:
     @property
     def caution(self) -> str | None:
         """What to keep in mind about a bound that rests on these draws."""
-        return SIZES_DIFFER if np.ptp(self.sizes) > 0.0 else None
+        if np.ptp(self.sizes) == 0.0:
+            return None
+        return WEIGHTS_DIFFER if self.weighted else SIZES_DIFFER
 
 
-GaffkeMethod = Literal["gaffke", "gaffke_clustered", "gaffke_cluster_means"]
+GaffkeMethod = Literal["gaffke", "gaffke_clustered", "gaffke_cluster_means", "gaffke_weighted"]
 
 
 def gaffke_method(design: Design) -> GaffkeMethod:
-    """Return what the bound is called, by what the independent draws are: questions, clusters, or the means of clusters.
+    """Return what the bound is called, by what the independent draws are: questions, alike or weighted, clusters, or the means of clusters.
 
     Examples
     --------
@@ -81,14 +90,14 @@ def gaffke_method(design: Design) -> GaffkeMethod:
     'gaffke'
     """
     if design.clusters is None:
-        return "gaffke"
+        return "gaffke" if design.shares is None else "gaffke_weighted"
     return "gaffke_cluster_means" if design.by_cluster else "gaffke_clustered"
 
 
 def units_of(scores: ArrayLike, design: Design, *, smallest: float = 0.0) -> Units:
     """Return the independent draws behind scores: questions, or clusters where the design has them.
 
-    Strata and pools are passed over: questions then count as independent draws.
+    Strata and pools are passed over: questions then count as independent draws, by their weights where strata are weighted.
 
     Parameters
     ----------
@@ -102,7 +111,7 @@ def units_of(scores: ArrayLike, design: Design, *, smallest: float = 0.0) -> Uni
     Raises
     ------
     ValueError
-        When a score is missing or lies below ``smallest``, strata are weighted, or there is a single cluster.
+        When a score is missing or lies below ``smallest``, a stratum that has a weight has no score, or there is a single cluster.
 
     References
     ----------
@@ -116,9 +125,8 @@ def units_of(scores: ArrayLike, design: Design, *, smallest: float = 0.0) -> Uni
     values = require_scores("scores", scores)
     if values.min() < smallest - 1e-9:
         raise ValueError(f"scores must not lie below {smallest:g}; got {values.min()!r}")
-    if design.shares is not None:
-        raise ValueError("strata are weighted, and questions of unequal weight are no independent draws alike")
-    totals, sizes = np.maximum(values, smallest), np.ones(values.size)
+    weights = _question_weights(design, values.size)
+    totals, sizes = np.maximum(values, smallest) * weights, weights
     if design.clusters is not None:
         groups = group(design.clusters, values.size)
         if len(groups.names) < 2:
@@ -126,7 +134,15 @@ def units_of(scores: ArrayLike, design: Design, *, smallest: float = 0.0) -> Uni
         totals, sizes = groups.totals(totals), groups.sizes.astype(np.float64)
         totals, sizes = (totals / sizes, np.ones(sizes.size)) if design.by_cluster else (totals, sizes)
     pairs, counts = np.unique(np.stack([totals, sizes]), axis=1, return_counts=True)
-    return Units(pairs[0], pairs[1], counts.astype(np.float64), smallest)
+    return Units(pairs[0], pairs[1], counts.astype(np.float64), smallest, weighted=design.shares is not None)
+
+
+def _question_weights(design: Design, questions: int) -> FloatArray:
+    """Return the weight of each question in the mean, (Q,), 1 on average: the share of its stratum over the number of its questions."""
+    if design.strata is None or design.shares is None:
+        return np.ones(questions)
+    groups = group(design.strata, questions)
+    return np.asarray((questions * stratum_shares(design, groups) / groups.sizes)[groups.codes])
 
 
 def gaffke_p(units: Units, limit: float) -> float:

@@ -12,7 +12,7 @@ Guarantee = Literal["exact", "conjectured", "effective", "approximate"]
 the effective number of questions, approximately. `approximate`: the more closely the larger the sample."""
 
 EXACT = ("clopper_pearson", "clopper_pearson_pool", "e_value")
-CONJECTURED = ("fay_lumbard", "gaffke", "gaffke_clustered", "gaffke_cluster_means")
+CONJECTURED = ("fay_lumbard", "gaffke", "gaffke_clustered", "gaffke_cluster_means", "gaffke_weighted")
 AVERAGE = "average over subjects"
 EFFECTIVE = ("_effective_n", "_stratified", "_clustered")
 

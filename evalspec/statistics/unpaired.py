@@ -1,7 +1,7 @@
 """By how much do two models differ when each answered its own, independent set of questions?
 
-Assumption: two independent samples of independent 0/1 scores. Where both answered the same questions, the paired functions of
-`evalspec.statistics.differences` use more of the evidence.
+Assumption: two independent samples, of independent 0/1 scores or with means as their designs say. Where both answered the same questions, the
+paired functions of `evalspec.statistics.differences` use more of the evidence.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import numpy as np
 
 from evalspec.statistics.arguments import bisect, require_count, two_sided_z
 from evalspec.statistics.binomials import log_choose
+from evalspec.statistics.designs import DesignMean
 from evalspec.statistics.differences import EDGE
-from evalspec.statistics.p_values import held, normal_p
+from evalspec.statistics.means import TTest
+from evalspec.statistics.p_values import held, normal_p, student_p
 from evalspec.statistics.proportions import Interval, wilson
 
 
@@ -169,3 +171,30 @@ def _restricted_second(samples: TwoSamples, delta: float) -> float:
     ratio = 0.0 if p == 0.0 else min(1.0, max(-1.0, q / p**3))
     root = 2.0 * p * math.cos((math.pi + math.acos(ratio)) / 3.0) - l2 / (3.0 * l3)
     return min(1.0, max(0.0, root))
+
+
+def separate_means_test(first: DesignMean, second: DesignMean) -> TTest:
+    """Welch's t test of H0: two means of separate questions are equal, with Satterthwaite's degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        When neither mean has a spread.
+
+    References
+    ----------
+    Welch (1947), Biometrika 34, 28-35, doi:10.1093/biomet/34.1-2.28.
+
+    Examples
+    --------
+    >>> from evalspec.statistics.designs import Design, design_mean
+    >>> one, other = design_mean(np.array([1.0, 0, 1, 1]), Design()), design_mean(np.array([0.0, 0, 1, 0, 0]), Design())
+    >>> round(separate_means_test(one, other).p_value, 4)
+    0.1352
+    """
+    squares = first.standard_error**2, second.standard_error**2
+    if sum(squares) == 0.0:
+        raise ValueError("neither mean has a spread to measure their difference by")
+    freedom = sum(squares) ** 2 / (squares[0] ** 2 / first.degrees_of_freedom + squares[1] ** 2 / second.degrees_of_freedom)
+    statistic = (first.mean - second.mean) / math.sqrt(sum(squares))
+    return TTest(statistic, freedom, student_p(statistic, freedom))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evalspec.artifacts.scores import Score
@@ -21,12 +23,14 @@ def test_a_bound_that_keeps_its_error_rate_approximately_is_called_that(method: 
     assert not list(guarantee_warnings(planned(**check), {"c": EXACT_FLOOR}))
 
 
-def test_an_exact_bound_of_questions_that_weigh_differently_is_called_approximate() -> None:
-    protocol = planned(design={"weighted": True}, **ACCURACY, at_least=0.7)
-    (warning,) = guarantee_warnings(protocol, {"c": EXACT_FLOOR})
-    assert warning.startswith("check 'c' on 'x' rests on a Clopper-Pearson bound")
-    assert "on an effective number of questions, since questions weigh differently" in warning
-    assert "it keeps its error rate approximately there" in warning
+def test_a_bound_of_questions_that_weigh_differently_rests_on_calculation() -> None:
+    (warning,) = guarantee_warnings(planned(design={"weighted": True}, **ACCURACY, at_least=0.7), {"c": EXACT_FLOOR})
+    assert warning == (
+        "check 'c' on 'x' rests on Gaffke's bound, since questions weigh differently; it keeps its error rate by a conjecture that calculation "
+        "supports, without known counterexample where questions weigh alike; where they do not, calculation alone supports it"
+    )
+    (macro,) = guarantee_warnings(planned(design={"stratified": True}, **ACCURACY, at_least=0.7), {"c": replace(EXACT_FLOOR, macro=True)})
+    assert macro == warning
     for exact in (None, {"pool": True}, {"stratified": True}, {"stratified": True, "pool": True}):
         assert not list(guarantee_warnings(planned(design=exact, **ACCURACY, at_least=0.7), {"c": EXACT_FLOOR}))
 
@@ -83,9 +87,9 @@ def test_a_score_test_of_clusters_is_student_s_and_another_is_named() -> None:
     )
 
 
-def test_a_bound_of_other_scores_that_weigh_differently_is_student_s() -> None:
-    (warning,) = guarantee_warnings(planned(design={"weighted": True, **OTHER_SCORES}, **ACCURACY, at_least=0.7), {"c": EXACT_FLOOR})
-    assert "Student's interval of a mean, since scores are not right or wrong and questions weigh differently" in warning
+def test_a_bound_of_other_scores_in_strata_passes_over_them() -> None:
+    (weighted,) = guarantee_warnings(planned(design={"weighted": True, **OTHER_SCORES}, **ACCURACY, at_least=0.7), {"c": EXACT_FLOOR})
+    assert "Gaffke's bound, since questions weigh differently" in weighted
     (strata,) = guarantee_warnings(planned(design={"stratified": True, **OTHER_SCORES}, **ACCURACY, at_least=0.7), {"c": EXACT_FLOOR})
     assert "Gaffke's bound, since scores are not right or wrong" in strata
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 from evalspec.statistics.accuracies import accuracy
 from evalspec.statistics.clusters import clustered_interval, clustered_wilson
-from evalspec.statistics.designs import WHOLE, Design, about_spread, design_mean, level_of, separate_means_test
+from evalspec.statistics.designs import WHOLE, Design, about_spread, design_mean, level_of
 from evalspec.statistics.finite_pools import finite_correction, pool_clopper_pearson
 from evalspec.statistics.gaffke import gaffke_bound, units_of
 from evalspec.statistics.max_t import pair_statistics
@@ -15,6 +15,7 @@ from evalspec.statistics.one_sided import mean_above
 from evalspec.statistics.paired_designs import design_difference
 from evalspec.statistics.proportions import Interval, clopper_pearson, effective_limits, jeffreys, wilson
 from evalspec.statistics.strata import stratified_mean
+from evalspec.statistics.unpaired import separate_means_test
 
 RNG = np.random.default_rng(20)
 BINARY = (RNG.random(90) < 0.7).astype(np.float64)
@@ -163,9 +164,30 @@ def test_gaffke_s_bounds_of_fractional_scores_pass_over_strata_and_pools(design:
     assert found.standard_error == accuracy(FRACTIONAL, design).standard_error
 
 
-def test_fractional_scores_that_weigh_differently_or_were_asked_to_the_last_keep_student_s_interval() -> None:
-    for design in (Design(strata=THREE, shares=dict.fromkeys("abc", 1.0)), Design(pool={WHOLE: 90})):
-        assert accuracy(FRACTIONAL, design, method="clopper_pearson") == accuracy(FRACTIONAL, design)
+WEIGHTED = Design(strata=THREE, shares={"a": 1.0, "b": 2.0, "c": 4.0})
+
+
+@pytest.mark.parametrize("scores", [BINARY, FRACTIONAL], ids=["right or wrong", "fractional"])
+def test_questions_that_weigh_differently_get_gaffke_s_bounds_by_their_weights(scores: np.ndarray) -> None:
+    found, plain = (accuracy(scores, WEIGHTED, method=method, level=0.9) for method in ("clopper_pearson", "wilson"))
+    units = units_of(scores, WEIGHTED)
+    assert (found.mean, found.standard_error) == (pytest.approx(plain.mean), plain.standard_error)
+    assert (units.mean, units.made_up_size) == (pytest.approx(plain.mean), units.sizes.max())
+    assert (found.method, found.interval.low) == ("gaffke_weighted", gaffke_bound(units, alpha=0.05))
+    assert "weigh differently" in str(found.caution)
+    assert (found.interval.low, found.interval.high) != (plain.interval.low, plain.interval.high)
+
+
+def test_weights_that_are_all_alike_leave_clopper_and_pearson_s_bounds() -> None:
+    shares = {name: float(np.sum(name == THREE)) for name in "abc"}
+    found, plain = (accuracy(BINARY, design, method="clopper_pearson") for design in (Design(strata=THREE, shares=shares), Design()))
+    assert (found.interval.low, found.interval.high) == pytest.approx((plain.interval.low, plain.interval.high))
+    assert found.caution is None
+
+
+def test_fractional_scores_of_a_pool_that_was_asked_to_the_last_keep_student_s_interval() -> None:
+    design = Design(pool={WHOLE: 90})
+    assert accuracy(FRACTIONAL, design, method="clopper_pearson") == accuracy(FRACTIONAL, design)
 
 
 def test_clopper_pearson_passes_over_strata_that_weigh_as_many_questions_as_they_have() -> None:
@@ -176,8 +198,6 @@ def test_clopper_pearson_passes_over_strata_that_weigh_as_many_questions_as_they
     part = accuracy(BINARY, Design(strata=THREE, pool=pools), method="clopper_pearson")
     assert (part.method, part.interval) == ("clopper_pearson", plain.interval)
     assert part.standard_error == accuracy(BINARY, Design(strata=THREE, pool=pools)).standard_error < found.standard_error
-    weighted = accuracy(BINARY, Design(strata=THREE, shares=dict.fromkeys("abc", 1.0)), method="clopper_pearson")
-    assert weighted.method == "clopper_pearson_stratified"
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.9), (0.1, 0.5, 0.9), (0.96, 1.0), (0.02, 0.98)])

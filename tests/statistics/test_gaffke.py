@@ -149,8 +149,8 @@ def test_what_has_no_bound_is_refused_with_the_reason() -> None:
         units_of([0.5, -0.1])
     with pytest.raises(ValueError, match="at least 2 clusters"):
         units_of([1.0, 0.0], np.array(["a", "a"]))
-    with pytest.raises(ValueError, match="strata are weighted"):
-        units_of_design([1.0, 0.0], Design(strata=np.array(["a", "b"]), shares={"a": 1.0, "b": 2.0}))
+    with pytest.raises(ValueError, match="has a weight in the mean and no scored question"):
+        units_of_design([1.0, 0.0], Design(strata=np.array(["a", "b"]), shares={"a": 1.0, "b": 2.0, "c": 1.0}))
     with pytest.raises(ValueError, match="alpha"):
         gaffke_bound(units_of([1.0]), alpha=0.6)
     with pytest.raises(ValueError, match="limit"):

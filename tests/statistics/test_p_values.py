@@ -7,14 +7,14 @@ import pytest
 from scipy import stats
 
 from evalspec.statistics.clustered_pairs import durkalski, obuchowski
-from evalspec.statistics.designs import Design, design_mean, separate_means_test
+from evalspec.statistics.designs import Design, design_mean
 from evalspec.statistics.differences import PairedCounts
 from evalspec.statistics.mcnemar import mcnemar_asymptotic, mcnemar_continuity, mcnemar_exact, mcnemar_mid_p
 from evalspec.statistics.means import t_test
 from evalspec.statistics.one_sided import above, mean_above
 from evalspec.statistics.p_values import SMALLEST_P, chi_square, normal_p, student_p
 from evalspec.statistics.paired_designs import design_difference
-from evalspec.statistics.unpaired import TwoSamples, fisher_exact, two_sample_z
+from evalspec.statistics.unpaired import TwoSamples, fisher_exact, separate_means_test, two_sample_z
 
 WON = PairedCounts(0, 5000, 0, 0)
 SURE = np.linspace(0.99, 1.0, 5000)
