@@ -60,7 +60,8 @@ def read_records(study: Study, *, folder: Path, root: Path, at: Place = unplaced
             for benchmark in scored:
                 _refuse_choices(records[-1], benchmark)
         except UnknownModel as error:
-            misnamed += at(number, error)
+            # Where the study names no model of the table, the table is as likely the wrong one as the study.
+            (faults if source.model is None else misnamed).extend(at(number, error))
         except InputError as error:
             faults += error.diagnostics
     if misnamed:

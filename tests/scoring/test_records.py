@@ -132,7 +132,7 @@ def test_a_column_that_the_study_reads_the_key_from_is_no_model(tmp_path: Path) 
 
 def test_a_choice_beside_a_key_is_no_model_and_letters_alone_may_be(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,A,B,answer,ours\nq0,0,1,A,B\n")
-    with pytest.raises(StudyError, match=r"holds choices of questions, and is no model; it has 'ours'"):
+    with pytest.raises(InputError, match=r"holds choices of questions, and is no model; it has 'ours'"):
         read_records(study_of(recorded("A")), folder=tmp_path, root=tmp_path)
     (tmp_path / "t.csv").write_text("question,A,B\nq0,0,1\n")
     assert len(read_records(study_of(recorded("A"), recorded("B")), folder=tmp_path, root=tmp_path)) == 2

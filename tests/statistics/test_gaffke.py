@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom, binomtest
 
+from benchmarks.weighted_strata import Strata
 from evalspec.statistics.designs import Design
 from evalspec.statistics.gaffke import Units, fewest_draws, gaffke_bound, gaffke_p
 from evalspec.statistics.gaffke import units_of as units_of_design
@@ -155,3 +156,21 @@ def test_what_has_no_bound_is_refused_with_the_reason() -> None:
         gaffke_bound(units_of([1.0]), alpha=0.6)
     with pytest.raises(ValueError, match="limit"):
         gaffke_p(units_of([1.0]), -0.1)
+
+
+# Found by `python -m benchmarks.weighted_strata`: few questions of large weight and chances that go with the weights.
+UNFAVOURABLE = [
+    Strata(np.array([5, 12]), np.array([1.0, 0.4167]), np.array([0.644, 1.0])),
+    Strata(np.array([11, 7]), np.array([0.6364, 1.0]), np.array([1.0, 0.72])),
+    Strata(np.array([8, 8]), np.array([1.0, 1.0]), np.array([0.5, 0.62])),
+    Strata(np.array([6, 2, 2]), np.array([0.3333, 1.0, 1.0]), np.array([0.0, 0.0, 0.012])),
+]
+
+
+@pytest.mark.parametrize("strata", UNFAVOURABLE, ids=str)
+def test_questions_that_weigh_differently_clear_their_mean_at_most_as_often_as_declared(strata: Strata) -> None:
+    assert all(rate <= alpha for alpha, rate in strata.rates(weighted=True).items())
+
+
+def test_a_made_up_question_of_the_mean_weight_would_not_do() -> None:
+    assert UNFAVOURABLE[0].rates(weighted=False)[0.1] > 0.11
