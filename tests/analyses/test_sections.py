@@ -251,9 +251,10 @@ def test_an_exact_interval_of_a_part_of_a_pool_says_that_it_is_exact() -> None:
     assert "approximately" not in text
 
 
-def test_an_exact_interval_on_an_effective_number_of_questions_says_that_it_is_approximate() -> None:
+def test_an_exact_interval_of_questions_that_weigh_differently_says_that_it_rests_on_calculation() -> None:
     text = section("intervals", SHAPES["weighted"], method="clopper_pearson")
-    assert "keeps its level approximately: what Clopper-Pearson keeps at every size, it keeps for independent questions" in text
+    assert "Gaffke's bounds on both sides for a mean in which questions weigh differently" in text
+    assert "here calculation alone supports that" in text
     independent = tuple(replace(entry, strata=False) for entry in sample_responses().benchmarks)
     assert "approximately" not in section("intervals", replace(sample_responses(), benchmarks=independent), method="clopper_pearson")
     assert "keeps its level approximately" in section("intervals", SHAPES["weighted"], method="wilson")
