@@ -253,7 +253,7 @@ def test_an_exact_interval_of_a_part_of_a_pool_says_that_it_is_exact() -> None:
 
 def test_an_exact_interval_of_questions_that_weigh_differently_says_that_it_rests_on_calculation() -> None:
     text = section("intervals", SHAPES["weighted"], method="clopper_pearson")
-    assert "Gaffke's bounds on both sides for a mean in which questions weigh differently" in text
+    assert "bounds on both sides for a mean in which questions weigh differently" in text
     assert "here calculation alone supports that" in text
     independent = tuple(replace(entry, strata=False) for entry in sample_responses().benchmarks)
     assert "approximately" not in section("intervals", replace(sample_responses(), benchmarks=independent), method="clopper_pearson")
