@@ -164,8 +164,8 @@ def exact_limits(tables: PairedTables, *, level: float = 0.95) -> FloatArray:
     --------
     >>> article = PairedTables(np.array([1217]), np.array([219]), np.array([182]), np.array([382]))
     >>> exact_limits(article).round(6)
-    array([[-0.001613],
-           [ 0.038643]])
+    array([[-0.001616],
+           [ 0.038631]])
     """
     agreeing = tables.both + tables.neither
     distinct, place = np.unique(np.stack([tables.only_first, tables.only_second, agreeing]), axis=1, return_inverse=True)
