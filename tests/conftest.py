@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import importlib.util
 import json
@@ -24,8 +25,19 @@ ROOT = Path(__file__).parent.parent
 OTHER_LIBRARIES = {"numpy": "2.3.5", "scipy": "1.16.3"}
 """Releases that are not those of constraints.txt, built with another BLAS."""
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under nohup and some runners: commands that the tests start would never hear Ctrl-C
+# Under nohup and some runners signals are ignored, also by the commands that the tests start: they would never hear Ctrl-C or a hangup.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="module")
+def quick_garbage() -> Iterator[None]:
+    """Keep what lives now out of garbage collections: statsmodels' multipletests asks for a whole one with every call."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

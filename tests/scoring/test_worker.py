@@ -172,7 +172,7 @@ def test_control_c_ends_the_worker_too(make: SimpleNamespace, task: ScoringTask,
         driver.stdout.readline()
         worker = first_child_of(driver.pid)
         driver.send_signal(signal.SIGINT)
-        assert "KeyboardInterrupt" in driver.communicate()[1]
+        assert "KeyboardInterrupt" in driver.communicate(timeout=60)[1]
         wait_until_gone(worker)
 
 
@@ -187,7 +187,7 @@ def test_a_worker_that_stands_still_ends_with_its_parent_too(make: SimpleNamespa
         os.kill(worker, signal.SIGSTOP)
         try:
             driver.send_signal(how)
-            driver.communicate()
+            driver.communicate(timeout=60)
             wait_until_gone(worker)
         finally:
             with suppress(ProcessLookupError):

@@ -9,7 +9,8 @@ from evalspec.errors import SigningError, UsageError
 from evalspec.signing.keys import FileSigner, NewKey, make_key
 from evalspec.signing.trust import Judgement, Trust, TrustedSigner, read_trust, write_trust
 
-NOW = datetime.now(UTC)
+NOW = datetime.now(UTC) + timedelta(days=1)
+"""A day ahead: where the tests run past midnight, certificates begin on the day after this file was read."""
 
 
 def judged(trust: Trust, signer: FileSigner, *, signed_at: datetime = NOW, now: datetime = NOW) -> Judgement:

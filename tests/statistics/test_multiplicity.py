@@ -29,6 +29,7 @@ def test_adjusted_p_values_are_never_below_the_raw_ones_and_keep_their_order(raw
         assert np.all(np.diff(adjusted[np.argsort(raw, kind="stable")]) >= -1e-15)
 
 
+@pytest.mark.usefixtures("quick_garbage")
 @settings(max_examples=15, deadline=None)
 @given(p_values)
 def test_adjustment_agrees_with_statsmodels(raw: list[float]) -> None:
