@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import reduce
 from itertools import product
@@ -20,7 +20,7 @@ from scipy.stats import binom, hypergeom
 
 from benchmarks.bounded_means import settings
 from benchmarks.measuring import conclude
-from benchmarks.rates import ONE_SIDED, Rate, summaries
+from benchmarks.rates import ONE_SIDED, Rate, monte_carlo_error, summaries
 from evalspec.statistics.differences import PairedCounts
 from evalspec.statistics.exact_differences import fay_lumbard_p
 from evalspec.statistics.finite_pools import pool_clopper_pearson
@@ -105,28 +105,40 @@ def strata() -> Iterator[Rate]:
     """Yield the chance of clearing the mean over strata of equal size, by Clopper and Pearson's bound, which passes over them."""
     for (count, size), (mean, reach) in product(STRATA, SPREADS):
         each = [binom.pmf(np.arange(size + 1), size, share) for share in mean + np.linspace(-reach, reach, count)]
-        n = count * size
-        cleared = [lower_bound(right, n, level=1.0 - ALPHA) > mean + 1e-12 for right in range(n + 1)]
-        yield Rate("clopper_pearson, strata", f"{count} strata of {size}, mean {mean}", float(reduce(np.convolve, each) @ cleared))
+        yield Rate("clopper_pearson, strata", f"{count} strata of {size}, mean {mean}", _cleared(each, mean))
 
 
 def strata_of_pools() -> Iterator[Rate]:
     """Yield the chance of clearing the share right in a pool of which a part of each stratum is asked, by the bound that passes over both."""
     for (count, size), (mean, reach), times in product(STRATA, SPREADS, (2, 5)):
-        pool, n = times * size, count * size
+        pool = times * size
         right = np.round(pool * (mean + np.linspace(-reach, reach, count))).astype(np.int64)
         each = [hypergeom.pmf(np.arange(size + 1), pool, among, size) for among in right.tolist()]
         truth = float(right.sum()) / (count * pool)
-        cleared = [lower_bound(answered, n, level=1.0 - ALPHA) > truth + 1e-12 for answered in range(n + 1)]
         setting = f"{count} strata, {size} of {pool} asked, mean {truth:.3g}"
-        yield Rate("clopper_pearson, strata of a pool", setting, float(reduce(np.convolve, each) @ cleared))
+        yield Rate("clopper_pearson, strata of a pool", setting, _cleared(each, truth))
+        yield Rate("clopper_pearson, strata of a pool taken for a simple part (comparison)", setting, _cleared(each, truth, pool=count * pool))
+
+
+def _cleared(each: Sequence[NDArray[np.float64]], truth: float, *, pool: int | None = None) -> float:
+    """Return the chance that the bound of all answers, or that of a simple part of a pool, lies above the truth.
+
+    `each` holds the chances of every number right in each stratum.
+    """
+    chances = reduce(np.convolve, each)
+    n = chances.size - 1
+    lows = (
+        lower_bound(right, n, level=1.0 - ALPHA) if pool is None else pool_clopper_pearson(right, questions=n, pool=pool).low
+        for right in range(n + 1)
+    )
+    return float(chances @ [low > truth + 1e-12 for low in lows])
 
 
 def bounded_means(draws: int) -> Iterator[Rate]:
     """Yield the chance of clearing the true mean of clusters and of fractional scores, by Gaffke's bound."""
     for drawn in settings(draws):
         rate = drawn.rate()
-        yield Rate(drawn.gate, drawn.setting, rate, math.sqrt(rate * (1 - rate) / draws))
+        yield Rate(drawn.gate, drawn.setting, rate, monte_carlo_error(rate, draws))
 
 
 def any_of(draws: int) -> Iterator[Rate]:
@@ -137,7 +149,7 @@ def any_of(draws: int) -> Iterator[Rate]:
             setting = f"{candidates} candidates, n={n} margin={margin}"
             for gate, divisor in (("any, corrected", candidates), ("any, uncorrected", 1)):
                 rate = float(np.mean((levels >= divisor).any(axis=1)))
-                yield Rate(gate, setting, rate, math.sqrt(rate * (1 - rate) / draws))
+                yield Rate(gate, setting, rate, monte_carlo_error(rate, draws))
 
 
 def looks(draws: int) -> Iterator[Rate]:
@@ -154,7 +166,7 @@ def looks(draws: int) -> Iterator[Rate]:
         for look, (n, level) in enumerate(zip(at, levels, strict=True)):
             passed |= _passing(wins[:, look], losses[:, look], n, LimitTest(-margin, level, method))
         rate = float(passed.mean())
-        yield Rate(gate, f"{len(at)} looks to n={at[-1]} margin={margin}", rate, math.sqrt(rate * (1 - rate) / draws))
+        yield Rate(gate, f"{len(at)} looks to n={at[-1]} margin={margin}", rate, monte_carlo_error(rate, draws))
 
 
 def _pass_levels(draws: int, candidates: int, n: int, margin: float) -> NDArray[np.int64]:

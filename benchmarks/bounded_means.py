@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import conclude
+from benchmarks.rates import ONE_SIDED
 from evalspec.statistics.accuracies import accuracy
 from evalspec.statistics.designs import Design, design_mean
 from evalspec.statistics.gaffke import Units, gaffke_bound, gaffke_p
@@ -24,7 +25,7 @@ from evalspec.statistics.one_sided import LimitTest, bounded_mean_above, mean_ab
 from evalspec.statistics.paired_designs import bounded_difference
 from evalspec.statistics.settled import settled_difference
 
-ALPHA = 0.025
+ALPHA = ONE_SIDED
 MARGIN = 0.05
 COUNTS = (10, 30, 57, 200)
 EQUAL, GEOMETRIC = "equal clusters", "clusters of geometric sizes"
@@ -89,7 +90,7 @@ def _accuracies(rng: np.random.Generator, samples: int) -> Iterator[Drawn]:
     """Right and wrong answers in beta-binomial clusters, also in clusters that are all right or all wrong (ICC 1)."""
     for count, (mean, icc) in product(COUNTS[:3], ((0.7, 0.1), (0.7, 0.3), (0.9, 0.3), (0.97, 0.3), (0.3, 1.0), (0.45, 1.0), (0.9, 1.0))):
         for kind, sizes in _kinds(rng, (samples, count)).items():
-            totals = rng.binomial(sizes, _shares(rng, mean, icc, sizes.shape))
+            totals = rng.binomial(sizes, chances(rng, mean, icc, sizes.shape))
             yield Drawn(f"gaffke, {kind}", f"{count} clusters, mean {mean}, ICC {icc}", totals.astype(np.float64), sizes.astype(np.float64), mean)
 
 
@@ -111,7 +112,7 @@ def _differences(rng: np.random.Generator, samples: int) -> Iterator[Drawn]:
     """A candidate that is truly worse by the margin: in clusters, whose totals are wins less losses, and by fractional scores."""
     for count, (mean, icc) in product(COUNTS[:3], ((0.7, 0.1), (0.7, 0.3), (0.95, 0.3))):
         for kind, sizes in _kinds(rng, (samples, count)).items():
-            baseline = _shares(rng, mean, icc, sizes.shape)
+            baseline = chances(rng, mean, icc, sizes.shape)
             won = rng.binomial(sizes, baseline * (1.0 - MARGIN / mean)) - rng.binomial(sizes, baseline)
             setting = f"{count} clusters, baseline {mean}, ICC {icc}"
             yield Drawn(f"gaffke, differences, {kind}", setting, won.astype(np.float64), sizes.astype(np.float64), -MARGIN, -1.0)
@@ -127,7 +128,7 @@ def _gains(rng: np.random.Generator, samples: int) -> Iterator[Drawn]:
     """Two models that are equally good, where a check asks for a gain: one of them varies between clusters, or loses rarely and much."""
     for count, (mean, icc) in product(COUNTS[:3], ((0.7, 0.2), (0.97, 0.3))):
         for kind, sizes in _kinds(rng, (samples, count)).items():
-            won = rng.binomial(sizes, mean) - rng.binomial(sizes, _shares(rng, mean, icc, sizes.shape))
+            won = rng.binomial(sizes, mean) - rng.binomial(sizes, chances(rng, mean, icc, sizes.shape))
             setting = f"{count} clusters, mean {mean}, ICC 0 against {icc}"
             yield Drawn(f"gaffke, gains, uneven {kind}", setting, won.astype(np.float64), sizes.astype(np.float64), 0.0, -1.0)
     for count, share in product((50, 200), (0.005, 0.02, 0.1)):
@@ -141,7 +142,7 @@ def _telling(rng: np.random.Generator, samples: int) -> Iterator[Drawn]:
     for count in COUNTS[:3]:
         large = rng.random((samples, count)) < 0.02
         sizes = np.where(large, 100, 10)
-        totals = np.where(large, 0, rng.binomial(10, _shares(rng, 0.95, 0.1, sizes.shape)))
+        totals = np.where(large, 0, rng.binomial(10, chances(rng, 0.95, 0.1, sizes.shape)))
         truth = 0.98 * 9.5 / (0.98 * 10.0 + 0.02 * 100.0)
         yield Drawn("sizes that tell of scores", f"{count} clusters", totals.astype(np.float64), sizes.astype(np.float64), truth)
 
@@ -157,7 +158,8 @@ def _labels(sizes: Floats | Ints) -> NDArray[np.str_]:
     return np.repeat(np.arange(sizes.size).astype(str), sizes.astype(np.int64))
 
 
-def _shares(rng: np.random.Generator, mean: float, icc: float, shape: tuple[int, ...]) -> Floats:
+def chances(rng: np.random.Generator, mean: float, icc: float, shape: tuple[int, ...]) -> Floats:
+    """Draw each cluster's chance of a right answer: Beta of this mean and correlation within clusters, 0 or 1 where that is 1."""
     if icc == 1.0:
         return (rng.random(shape) < mean).astype(np.float64)
     scale = 1.0 / icc - 1.0
@@ -188,7 +190,7 @@ def main() -> None:
 def _distances(rng: np.random.Generator, draws: int) -> Iterator[tuple[str, dict[str, float]]]:
     for (mean, icc), count in product(((0.7, 0.1), (0.7, 0.3), (0.9, 0.3)), COUNTS):
         for kind, sizes in list(_kinds(rng, (draws, count)).items())[:2]:
-            totals = rng.binomial(sizes, _shares(rng, mean, icc, sizes.shape)).astype(np.float64)
+            totals = rng.binomial(sizes, chances(rng, mean, icc, sizes.shape)).astype(np.float64)
             gaffke, student = np.mean([_below(*sample) for sample in zip(totals, sizes, strict=True)], axis=0)
             yield f"{count} {kind}, mean {mean}, ICC {icc}", {"gaffke": round(100 * gaffke, 1), "cr2_t": round(100 * student, 1)}
 

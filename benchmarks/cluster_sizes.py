@@ -2,7 +2,8 @@
 
 Every cluster is all right, with one chance whatever its size, or all wrong, and that chance is the limit. Rates are summed exactly over how many
 clusters of each size are right. Designs are sought out to be unfavourable: some are drawn at random, the others are the worst found so far with a
-small change. Beside the made-up size that evalspec takes stands a smaller one, the mean size that a question meets, on a search of its own.
+small change. Beside the made-up size that evalspec takes stands a smaller one, the mean size that a question meets, on a search of its own. More
+kinds of sizes, with answers that are merely correlated within clusters, are drawn at random.
 """
 
 from __future__ import annotations
@@ -17,12 +18,20 @@ from itertools import product
 import numpy as np
 from scipy.stats import binom
 
+from benchmarks.bounded_means import Drawn, Ints, chances
 from benchmarks.measuring import conclude
-from benchmarks.rates import ONE_SIDED, Rate, summaries
+from benchmarks.rates import ONE_SIDED, Rate, monte_carlo_error, summaries
 from evalspec.statistics.gaffke import Units, gaffke_p
 
 ALPHAS = (0.0025, 0.01, ONE_SIDED, 0.1)
 MEANS = np.arange(0.02, 0.985, 0.02)
+COUNTS = (10, 30, 57)
+LAWS = ((0.7, 0.1), (0.9, 0.3), (0.45, 1.0), (0.9, 1.0))
+"""Mean of the chances of clusters, and correlation of answers within them."""
+
+HOLDING = ((1, 0.2), (1, 0.5), (3, 0.2), (3, 0.5), (8, 0.5))
+"""How many clusters of one size hold which share of the questions, among others of 10 each."""
+
 NEGLIGIBLE = 1e-10
 """Chance of tables that are not decided and count as passed."""
 
@@ -75,9 +84,10 @@ def main() -> None:
     """Print the largest rates by either made-up size, and where they were found."""
     options = argparse.ArgumentParser()
     options.add_argument("--designs", type=int, default=400, help="designs that are searched for either made-up size")
+    options.add_argument("--samples", type=int, default=50, help="samples that are drawn of each kind of sizes")
     options.add_argument("--rows", action="store_true", help="print each design")
     chosen = options.parse_args()
-    rates = []
+    rates = list(simulated(chosen.samples))
     for name, made_up in MADE_UP.items():
         rates += [*shares(name, made_up), *searched(name, made_up, chosen.designs)]
     for rate in rates if chosen.rows else ():
@@ -88,9 +98,12 @@ def main() -> None:
 
 def shares(name: str, made_up: type[Units]) -> Iterator[Rate]:
     """Yield the rates, over all means, of eight clusters with half of the questions among small ones, and of a few with less among tiny ones."""
-    designs = {"eight with half of the questions among 192": [((240, 10), (8, 192))]}
-    tiny = [((100, 1), (large, large * times)) for large, times in product((2, 8, 15), (100, 200, 400))]
-    designs["a few with a half to a fifth of the questions among tiny ones"] = tiny
+    designs = {
+        "eight with half of the questions among 192": [((240, 10), (8, 192))],
+        "a few with a half to a fifth of the questions among tiny ones": [
+            ((100, 1), (large, large * times)) for large, times in product((2, 8, 15), (100, 200, 400))
+        ],
+    }
     for kind, of_kind in designs.items():
         for (sizes, numbers), mean in product(of_kind, MEANS.tolist()):
             clusters = Clusters(sizes, numbers, mean)
@@ -110,6 +123,31 @@ def searched(name: str, made_up: type[Units], designs: int) -> Iterator[Rate]:
         if key not in worst or rate > worst[key][0]:
             worst[key] = rate, clusters
         yield Rate(f"{name}, searched, alpha {alpha:g}", str(clusters), rate, alpha=alpha)
+
+
+def simulated(samples: int) -> Iterator[Rate]:
+    """Yield the rates of samples drawn at random, of which the first go through the functions that gates rest on; sizes tell nothing of scores."""
+    rng = np.random.default_rng(20261205)
+    for count, (mean, icc) in product(COUNTS, LAWS):
+        for kind, sizes in _drawn_sizes(rng, (samples, count)).items():
+            totals = rng.binomial(sizes, chances(rng, mean, icc, sizes.shape))
+            setting = f"{count} clusters, mean {mean}, ICC {icc}"
+            rate = Drawn(kind, setting, totals.astype(np.float64), sizes.astype(np.float64), mean).rate()
+            yield Rate(f"drawn, {kind}", setting, rate, monte_carlo_error(rate, samples))
+
+
+def _drawn_sizes(rng: np.random.Generator, shape: tuple[int, int]) -> dict[str, Ints]:
+    """Sizes of clusters, new ones for every sample but where a few hold a share of the questions."""
+    holding = {}
+    for number, share in HOLDING:
+        sizes = holding[f"{number} with {share:.0%} of the questions"] = np.full(shape, 10)
+        sizes[:, :number] = max(1, round(10 * (shape[1] - number) * share / (1.0 - share) / number))
+    return {
+        "Pareto": np.ceil(3.0 * (rng.pareto(1.1, shape) + 1.0)).astype(np.int64),
+        "lognormal": np.ceil(np.exp(rng.normal(2.0, 1.0, shape))).astype(np.int64),
+        "one in ten of 100, the others of 10": np.where(rng.random(shape) < 0.1, 100, 10),
+        **holding,
+    }
 
 
 def false_pass_rate(clusters: Clusters, alpha: float, made_up: type[Units] = Units) -> float:

@@ -1,4 +1,4 @@
-"""Which equally accurate models would a multivariate t call separated?  What `tiers` is compared with; evalspec took it before it flipped signs."""
+"""Which equally accurate models would a multivariate t call separated?  What `tiers`, which flips signs, is compared with."""
 
 from __future__ import annotations
 

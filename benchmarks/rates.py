@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,11 @@ class Rate:
     def above(self) -> bool:
         """Whether the rate lies above alpha by more than chance and rounding explain."""
         return self.rate > self.alpha + SLACK * self.error + 1e-9
+
+
+def monte_carlo_error(rate: float, draws: int) -> float:
+    """Return the standard error of a rate that was counted in so many draws."""
+    return math.sqrt(rate * (1.0 - rate) / draws)
 
 
 def summaries(rates: Sequence[Rate]) -> dict[str, dict[str, float | int | str]]:

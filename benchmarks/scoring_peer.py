@@ -38,8 +38,6 @@ class Comparison:
     ratio_bars: dict[str, float]
     tolerance: float
     shots: int = 0
-    limit_bar: float | None = None
-    memory_bar: float | None = None
     models: tuple[str, ...] = field(default=("smollm2-135m-instruct", "gemma-3-270m"))
 
 

@@ -2,8 +2,8 @@
 
 Answers are right where a normal variable, made of a part of the cluster and a part of the question, lies below a bound: both parts are correlated
 between models, and models that count as equal are right equally often. In `uneven` settings every second model has no part of the cluster, so that
-the differences of equal models are skewed and flipping their signs is approximate. `--comparisons` measures Student's t, as it was before, on the
-same studies. Quick as it stands; the tables in docs/ say how many draws made them.
+the differences of equal models are skewed and flipping their signs is approximate. `--comparisons` measures Student's t on the same studies. Quick
+as it stands; the tables in docs/ say how many draws made them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy.special import ndtri
 
 from benchmarks.measuring import conclude
 from benchmarks.multivariate_t import CORRECTIONS, Correction, any_beyond
-from benchmarks.rates import ONE_SIDED, Rate, summaries
+from benchmarks.rates import ONE_SIDED, Rate, monte_carlo_error, summaries
 from evalspec.statistics.clusters import clustered_interval, clusters_worth, enough_clusters
 from evalspec.statistics.designs import Design, level_of
 from evalspec.statistics.max_t import max_t_critical_value, pair_statistics, step_down
@@ -65,15 +65,17 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Studies:
-    """Simulated studies of one setting: a truth and the sizes of clusters, which are 1 where there are only questions."""
+    """Simulated studies of one setting: a truth, the sizes of clusters, 1 where there are only questions, and tests, those of comparisons last."""
 
     setting: str
     truth: Truth
     sizes: Sizes
+    tests: Mapping[str, Wrong]
     alpha: float = ALPHA
 
-    def rates(self, draws: int, tests: Mapping[str, Wrong]) -> Iterator[Rate]:
+    def rates(self, draws: int, *, comparisons: bool = False) -> Iterator[Rate]:
         """Yield how often each test separates wrongly, all on the same studies; no test's random numbers depend on which others there are."""
+        tests = {name: wrong for name, wrong in self.tests.items() if comparisons or not name.endswith(COMPARISON)}
         seed = 20261201
         rng, own = np.random.default_rng(seed), [np.random.default_rng([seed, place]) for place in range(len(tests))]
         found = np.zeros((draws, len(tests)))
@@ -82,7 +84,7 @@ class Studies:
             row[:] = [wrong(scores, generator) for wrong, generator in zip(tests.values(), own, strict=True)]
         worth = clusters_worth(self.sizes) if self.sizes.max() > 1 else None
         for test, rate in zip(tests, found.mean(axis=0).tolist(), strict=True):
-            yield Rate(test, self.setting, rate, math.sqrt(rate * (1.0 - rate) / draws), self.alpha, worth)
+            yield Rate(test, self.setting, rate, monte_carlo_error(rate, draws), self.alpha, worth)
 
 
 def main() -> None:
@@ -96,7 +98,8 @@ def main() -> None:
     if unknown := set(chosen.parts) - set(PARTS):
         options.error(f"there is no part '{unknown.pop()}'; there are {', '.join(PARTS)}")
     rates = []
-    for rate in (rate for part in chosen.parts for rate in PARTS[part](chosen.draws, comparisons=chosen.comparisons)):
+    of_parts = (studies for part in chosen.parts for studies in PARTS[part]())
+    for rate in (rate for studies in of_parts for rate in studies.rates(chosen.draws, comparisons=chosen.comparisons)):
         rates.append(rate)
         if chosen.rows:
             print(json.dumps(asdict(rate)), flush=True)
@@ -104,17 +107,15 @@ def main() -> None:
     conclude("separations", "chance that equally accurate models are called separated", {"false_separation": summaries(rates), "agree": agree})
 
 
-def questions(draws: int, *, comparisons: bool = False) -> Iterator[Rate]:
-    """Yield the chance that max_t separates any two equal models of few independent questions, where there is nothing to compare with."""
-    del comparisons
+def questions() -> Iterator[Studies]:
+    """Yield studies of equal models and few independent questions: max_t must separate no two of them."""
     for count, models, mean in product((20, 30, 50, 200), (3, 12), (0.5, 0.7, 0.9, 0.97)):
         truth, sizes = Truth(np.full(models, mean), np.zeros(models)), np.ones(count, dtype=np.int64)
-        studies = Studies(f"{count} questions, {models} models, mean {mean}", truth, sizes)
-        yield from studies.rates(draws, {"max_t, questions": _any_separated(truth, sizes)})
+        yield Studies(f"{count} questions, {models} models, mean {mean}", truth, sizes, {"max_t, questions": _any_separated(truth, sizes)})
 
 
-def families(draws: int, *, comparisons: bool = False) -> Iterator[Rate]:
-    """Yield the chance that max_t separates any two equal models of clustered questions, all being equal or one half ahead of the other."""
+def families() -> Iterator[Studies]:
+    """Yield studies of clustered questions, all models being equal or one half ahead of the other: max_t must separate no two equal ones."""
     for kind, count, (models, mean, icc) in product(KINDS, CLUSTERS, ((3, 0.95, 0.3), (12, 0.7, 0.2), (12, 0.95, 0.3))):
         sizes, same = sizes_of(kind, count), np.full(models, mean)
         truths = {kind: Truth(same, _spread(models, icc)), f"{kind}, uneven": Truth(same, _spread(models, icc, even=False))}
@@ -122,31 +123,30 @@ def families(draws: int, *, comparisons: bool = False) -> Iterator[Rate]:
             truths[f"{kind}, half worse"] = Truth(np.where(np.arange(models) % 2 == 0, mean, mean - 0.2), _spread(models, icc))
         for name, truth in truths.items():
             tests = {f"max_t, {models} models, {name}": _any_separated(truth, sizes)}
-            if comparisons and models > 3 and "worse" not in name:
-                beyond = {f"multivariate t with {which}, {models} models, {name} {COMPARISON}": _any_beyond(sizes, which) for which in CORRECTIONS}
-                tests.update(beyond)
-            yield from Studies(f"{count} clusters, {kind}, {models} models, mean {mean}, ICC {icc}", truth, sizes).rates(draws, tests)
+            if models > 3 and "worse" not in name:
+                tests |= {f"multivariate t with {which}, {models} models, {name} {COMPARISON}": _any_beyond(sizes, which) for which in CORRECTIONS}
+            yield Studies(f"{count} clusters, {kind}, {models} models, mean {mean}, ICC {icc}", truth, sizes, tests)
 
 
-def intervals(draws: int, *, comparisons: bool = False) -> Iterator[Rate]:
-    """Yield the chance that any simultaneous interval of eight equal models leaves out 0."""
+def intervals() -> Iterator[Studies]:
+    """Yield studies of eight equal models: no simultaneous interval of their differences must leave out 0."""
     for kind, count in product(KINDS, CLUSTERS):
         sizes, truth = sizes_of(kind, count), Truth(np.full(8, 0.7), _spread(8, 0.2))
         tests = {f"simultaneous intervals, {kind}": _any_excluded(sizes, by_max_t=enough_clusters(sizes))}
-        if comparisons and not enough_clusters(sizes):
+        if not enough_clusters(sizes):
             tests[f"simultaneous intervals, {kind}, max_t all the same {COMPARISON}"] = _any_excluded(sizes, by_max_t=True)
-        yield from Studies(f"{count} clusters, {kind}, 8 models, mean 0.7, ICC 0.2", truth, sizes).rates(draws, tests)
+        yield Studies(f"{count} clusters, {kind}, 8 models, mean 0.7, ICC 0.2", truth, sizes, tests)
 
 
-def pairs(draws: int, *, comparisons: bool = False) -> Iterator[Rate]:
-    """Yield the chance that the test of one pair separates a model as the better one, whose accuracy varies more between clusters or as much."""
+def pairs() -> Iterator[Studies]:
+    """Yield studies of two equal models: the first, whose accuracy varies more between clusters or as much, must not be separated as better."""
     for kind, count, (mean, icc), even in product((*KINDS, "Pareto"), CLUSTERS, NULLS, (True, False)):
         sizes, name = sizes_of(kind, count), kind if even else f"{kind}, uneven"
         truth = Truth(np.full(2, mean), _spread(2, icc, even=even))
         tests = {f"mcnemar, {name}": _better_by_signs(sizes)}
-        if comparisons and count >= 30:
+        if count >= 30:
             tests[f"CR2 t, {name} {COMPARISON}"] = _better_by_t(sizes)
-        yield from Studies(f"{count} clusters, {kind}, mean {mean}, ICC {icc}", truth, sizes, ONE_SIDED).rates(draws, tests)
+        yield Studies(f"{count} clusters, {kind}, mean {mean}, ICC {icc}", truth, sizes, tests, ONE_SIDED)
 
 
 PARTS = {"questions": questions, "families": families, "intervals": intervals, "pairs": pairs}

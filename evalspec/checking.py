@@ -15,7 +15,7 @@ from evalspec.artifacts.questions import QuestionBank, QuestionSet
 from evalspec.artifacts.samples import SampleChosen
 from evalspec.artifacts.served import ServedModel, is_local
 from evalspec.artifacts.sources import CheckpointSource, EarlierRun, HubCheckpoint, HubQuestions, RecordedResponses
-from evalspec.errors import Diagnostic, EvalspecError, InputError, StudyError, UsageError
+from evalspec.errors import Diagnostic, InputError, StudyError, UsageError, refuse_all
 from evalspec.foreign import read_file
 from evalspec.importing.questions import read_questions
 from evalspec.language.against_questions import check_against_questions
@@ -143,7 +143,7 @@ def check_models(sound: SoundStudy, settings: Settings) -> SeenModels:
     """
     compiled = sound.compiled
     absent: list[InputError] = []
-    faults: list[Diagnostic] = []
+    misnamed, faults = list[Diagnostic](), list[Diagnostic]()
     for number, model in enumerate(compiled.study.models):
         try:
             if isinstance(model.source, HubCheckpoint):
@@ -162,15 +162,13 @@ def check_models(sound: SoundStudy, settings: Settings) -> SeenModels:
     except InputError as error:
         faults += error.diagnostics
     left_out: tuple[str, ...] = ()
-    kind: type[EvalspecError] = InputError
     try:
         left_out = _look_at_records(sound)
     except StudyError as error:
-        kind, faults = StudyError, [*error.diagnostics, *faults]
+        misnamed += error.diagnostics
     except InputError as error:
         faults += error.diagnostics
-    if faults:
-        raise kind(faults)
+    refuse_all(misnamed, faults)
     return SeenModels(tuple(absent), left_out)
 
 

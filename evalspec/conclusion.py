@@ -97,21 +97,18 @@ def _described(result: CheckResult, planned: int) -> Iterator[str]:
     yield f"{result.outcome:<13}{result.check.id} ({result.benchmark}): {result.why}{f': {reason}' if reason else ''}"
     if result.missing:
         yield f"{'':<13}{_with_missing(result)}"
-    if result.divisor > 1:
+    if result.divisor > 1 and result.outcome != "failed":
         yield f"{'':<13}corrected by Holm's method for the number of checks: decided at its error rate / {result.divisor}"
     if result.outcome != "inconclusive":
         return
     yield f"{'':<13}{_needed(result.forecast)}"
-    if result.missing and _tells_alpha(result.forecast):
+    stated = result.forecast is not None and result.forecast.states_need
+    if result.missing and stated:
         yield f"{'':<13}that takes no answer as missing: those that are count against this check until they are given"
-    if planned > 1 and _tells_alpha(result.forecast):
+    if planned > 1 and stated:
         yield f"{'':<13}that alpha is planned: its error rate / {planned}, for {planned} checks, the smallest that Holm's method may ask for"
     if result.advice:
         yield f"{'':<13}{result.advice}"
-
-
-def _tells_alpha(told: GateForecast | None) -> bool:
-    return told is not None and (told.needed is not None or (told.smallest is not None and not (told.undefined or told.why_not)))
 
 
 def _needed(told: GateForecast | None) -> str:

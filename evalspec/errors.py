@@ -6,7 +6,7 @@ One tree.  `cli.main` is the only place that catches `EvalspecError`; anything e
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +130,14 @@ class Interrupted(EvalspecError):
     """Somebody stopped the command, as with Ctrl-C."""
 
     exit_code = 130
+
+
+def refuse_all(of_study: Sequence[Diagnostic], of_files: Sequence[Diagnostic]) -> None:
+    """Raise every fault at once: as StudyError where the study itself is wrong, else as InputError; does nothing where there are none."""
+    if of_study:
+        raise StudyError((*of_study, *of_files))
+    if of_files:
+        raise InputError(of_files)
 
 
 def how_to_install(extra: str) -> str:

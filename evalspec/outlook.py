@@ -10,8 +10,9 @@ from evalspec.analyses.catalogue import catalogue
 from evalspec.artifacts.base import canonical_json
 from evalspec.artifacts.protocol import Protocol
 from evalspec.artifacts.schedule import MemoryNeed
-from evalspec.artifacts.work import EncodedQuestion, WorkOrder, jobs_of, repeats_of
+from evalspec.artifacts.work import EncodedQuestion, WorkOrder, jobs_of
 from evalspec.errors import InputError, MissingLibrary
+from evalspec.planning.bounds import why_fractional
 from evalspec.planning.memory import ALLOWANCE
 from evalspec.planning.schedule import Outlook
 from evalspec.planning.speeds import Speeds
@@ -85,9 +86,8 @@ def _refusals(protocol: Protocol) -> Iterator[str]:
         options = analysis.options.model_validate_json(canonical_json(request.options))
         for name in request.benchmarks:
             benchmark = protocol.benchmark(name)
-            fractional = benchmark.score is not None or repeats_of(benchmark.scoring) > 1
             certain = analysis.refuses(options, DeclaredDesign(clusters=benchmark.clusters is not None))
-            likely = analysis.refuses(options, DeclaredDesign(fractional=fractional))
+            likely = analysis.refuses(options, DeclaredDesign(fractional=why_fractional(benchmark) is not None))
             if certain:
                 yield f"analysis '{request.id}' ({request.kind}) computes nothing on '{name}': {certain}"
             elif likely:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
 
-__all__ = ["MINUS", "MOST_DECIMALS", "not_zero", "rounded"]
+__all__ = ["MINUS", "MOST_DECIMALS", "not_zero", "rounded", "signed"]
 
 MINUS = "\N{MINUS SIGN}"
 MOST_DECIMALS = 4
@@ -22,6 +22,16 @@ def not_zero(value: float, power: int, decimals: int) -> str:
     if float(text) == 0 and value:
         return f"less than +{10**-decimals:.{decimals}f}" if value > 0 else f"above {MINUS}{10**-decimals:.{decimals}f}"
     return text.removeprefix("-") if float(text) == 0 else text.replace("-", MINUS)
+
+
+def signed(value: float, power: int, decimals: int) -> str:
+    """Return the same with a plus where the number is greater than 0.
+
+    >>> signed(0.02, 2, 1), signed(-0.02, 2, 1), signed(0.0, 2, 1), signed(1e-9, 2, 1)
+    ('+2.0', '−2.0', '0.0', 'less than +0.0001')
+    """
+    text = not_zero(value, power, decimals)
+    return f"+{text}" if value > 0 and text[0] != "l" else text
 
 
 def rounded(value: float, power: int, decimals: int) -> str:

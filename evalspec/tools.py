@@ -19,7 +19,7 @@ from evalspec.artifacts.study import Model, Study
 from evalspec.artifacts.verdict import Verdict
 from evalspec.earlier_runs import EarlierModel, read_earlier
 from evalspec.edition import edition_of
-from evalspec.errors import Diagnostic, EvalspecError, InputError, MissingLibrary, StoreError, StudyError, how_to_install
+from evalspec.errors import Diagnostic, InputError, MissingLibrary, StoreError, StudyError, how_to_install, refuse_all
 from evalspec.language.compile import CompiledStudy, at_model, at_name
 from evalspec.places import can_be_written, keep_out_of_git, nearest_existing, write_privately
 from evalspec.planning.checkpoints import find_checkpoint, identify
@@ -123,8 +123,7 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
     remembered = settings.cache / DIGESTS
     digests = RememberedDigests.from_json(remembered.read_bytes()) if remembered.is_file() else RememberedDigests()
     before, models = dict(digests.known), dict[str, ResolvedModel]()
-    faults: list[Diagnostic] = []
-    kind: type[EvalspecError] = InputError
+    misnamed, faults = list[Diagnostic](), list[Diagnostic]()
     for number, model in enumerate(compiled.study.models):
         try:
             if isinstance(model.source, CheckpointSource):
@@ -135,7 +134,7 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
         for record in read_records(compiled.study, folder=compiled.folder, root=compiled.root, at=partial(at_name, compiled=compiled)):
             models[record.model] = ResolvedModel(record.identity, record.path, None, record)
     except StudyError as error:
-        kind, faults = StudyError, [*error.diagnostics, *faults]
+        misnamed += error.diagnostics
     except InputError as error:
         faults += error.diagnostics
     try:
@@ -143,8 +142,7 @@ def resolve_models(compiled: CompiledStudy, settings: Settings) -> dict[str, Res
             models[earlier.model] = ResolvedModel(earlier.identity, earlier.run.folder, None, earlier=earlier)
     except InputError as error:
         faults += error.diagnostics
-    if faults:
-        raise kind(faults)
+    refuse_all(misnamed, faults)
     _remember(digests, before, remembered)
     return {model.id: models[model.id] for model in compiled.study.models if model.id in models}
 

@@ -8,11 +8,13 @@ import pytest
 from scipy.stats import t
 
 from benchmarks.__main__ import NAMES
-from benchmarks.cluster_sizes import MADE_UP, searched
+from benchmarks.cluster_sizes import MADE_UP, searched, simulated
 from benchmarks.multivariate_t import CORRECTIONS, Correction, any_beyond, parts_of
 from benchmarks.rates import Rate, summaries
 from benchmarks.separations import COMPARISON, PARTS
+from benchmarks.weighted_strata import averages
 from evalspec.statistics.clusters import clustered_mean
+from evalspec.statistics.proportions import ProportionMethod
 
 SIZES = np.array([4, 9, 1, 6, 6, 13])
 
@@ -43,7 +45,9 @@ def test_two_models_are_beyond_where_student_s_t_says_so() -> None:
 
 @pytest.mark.parametrize("part", ["intervals", "pairs"])
 def test_comparisons_stand_beside_the_same_rates(part: str) -> None:
-    alone, beside = (list(islice(PARTS[part](3, comparisons=comparisons), 12)) for comparisons in (False, True))
+    alone, beside = (
+        list(islice((rate for studies in PARTS[part]() for rate in studies.rates(3, comparisons=comparisons)), 12)) for comparisons in (False, True)
+    )
     offered = [rate for rate in beside if COMPARISON not in rate.test]
     assert offered == alone[: len(offered)]
     assert len(offered) < len(beside)
@@ -56,6 +60,21 @@ def test_a_search_is_the_same_each_time_and_finds_what_a_smaller_made_up_cluster
     assert {rate.alpha for rate in rates} == {0.0025, 0.01, 0.025, 0.1}
     assert not any(rate.above for rate in rates)
     assert any(rate.above for rate in searched("smaller", smaller, 40))
+
+
+def test_sizes_drawn_at_random_are_the_same_each_time_and_pass_wrongly_no_more_often_than_stated() -> None:
+    rates = list(islice(simulated(4), 8))
+    assert rates == list(islice(simulated(4), 8))
+    assert len({rate.test for rate in rates}) == 8
+    assert not any(rate.above for rate in rates)
+
+
+@pytest.mark.parametrize(("method", "largest", "chance"), [("wilson", 0.0768, "0.54"), ("jeffreys", 0.0855, "0.55")])
+def test_averages_over_unequal_subjects_pass_more_often_than_stated_by_an_effective_number(
+    method: ProportionMethod, largest: float, chance: str
+) -> None:
+    worst = max(averages(method), key=lambda rate: rate.rate)
+    assert (worst.rate, worst.setting) == (pytest.approx(largest, abs=5e-5), f"2, 2 and 100 questions, chance {chance}")
 
 
 def test_a_summary_names_the_worst_setting_and_counts_what_lies_above_alpha() -> None:

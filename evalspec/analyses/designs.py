@@ -56,7 +56,8 @@ def design_of(benchmark: BenchmarkResponses, *, average: Average = "micro") -> D
     if macro and not benchmark.strata:
         raise ValueError(NEEDS_SUBJECTS)
     if macro:
-        return Design(strata=labels, shares=dict.fromkeys(sorted(set(labels.tolist())), 1.0), pool=_pool(benchmark, stratified=True))
+        pool = _pool(benchmark, stratified=True)
+        return Design(strata=labels, shares=dict.fromkeys(sorted(pool or set(labels.tolist())), 1.0), pool=pool)
     if weighted(benchmark):
         names, place = np.unique(labels, return_inverse=True)
         shares = dict(zip(names.tolist(), np.bincount(place, benchmark.weights).tolist(), strict=True))

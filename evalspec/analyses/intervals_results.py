@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
@@ -50,6 +51,13 @@ class IntervalRow(Artifact):
     method: str | None = None
     caution: str | None = None
     undefined: str | None = None
+
+    @property
+    def passes_over(self) -> bool:
+        """Whether the interval is Clopper and Pearson's of independent draws while the standard error counts subjects, or a part of a pool."""
+        if self.method != "clopper_pearson" or self.value is None or self.standard_error is None:
+            return False
+        return not math.isclose(self.standard_error**2 * (self.n - 1), self.value * (1.0 - self.value), rel_tol=1e-9)
 
 
 class RepeatsRow(Artifact):

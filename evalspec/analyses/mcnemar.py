@@ -19,22 +19,7 @@ from evalspec.analyses.mcnemar_results import BriefRow, McnemarOptions, McnemarR
 from evalspec.analyses.pairs import Limits, PairRow, about_random_flips, compare_pairs
 from evalspec.analyses.scores import declared_scores, measure
 from evalspec.analyses.simultaneous import simultaneous
-from evalspec.analyses.sources import (
-    CLUSTERS,
-    FAY_LUMBARD,
-    FLIPS,
-    GAFFKE,
-    GAFFKE_BOUND,
-    HOLM,
-    MCNEMAR,
-    PAIRED_MEANS,
-    POOL_TEST,
-    POOLS,
-    RANDOM_FLIPS,
-    TANGO,
-    behind_pairs,
-    used,
-)
+from evalspec.analyses.sources import DIFFERENCES, FAY_LUMBARD, FLIPS, HOLM, MCNEMAR, RANDOM_FLIPS, TANGO, behind_pairs, used
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Analysis, Axes, CheckTest, Comparison, Context
@@ -132,7 +117,7 @@ def _drawn(result: McnemarResult) -> tuple[McnemarRow, ...]:
 
 def comparisons(options: McnemarOptions, models: Sequence[str], benchmarks: int) -> tuple[Comparison, ...]:
     """Return what will be tested, each at the smallest alpha that Holm's first step may ask for."""
-    pairs = tuple(_pairs(options, tuple(models), tuple(models)))
+    pairs = _declared(options, models)
     labels = [f"{first} − {second}" for first, second in pairs]
     if options.family == "adjacent":
         labels = [f"neighbours {place} and {place + 1} by score" for place in range(1, len(models))]
@@ -152,7 +137,8 @@ def check_test(options: McnemarOptions, check: Check, models: Sequence[str], ben
     if options.intervals == "per_comparison":
         return CheckTest("fay_lumbard" if exact else "score", miss, options.discordance)
     # Of statistics that are drawn together nobody knows the critical value before; exact intervals divide the error rate.
-    return CheckTest("fay_lumbard", miss / (_family_size(options, models) * benchmarks), options.discordance) if exact else None
+    family_size = max(1, len(_declared(options, models)) * benchmarks)
+    return CheckTest("fay_lumbard", miss / family_size, options.discordance) if exact else None
 
 
 def stricter(options: McnemarOptions, divisor: int) -> McnemarOptions:
@@ -173,7 +159,7 @@ def _order(benchmark: BenchmarkResponses) -> tuple[str, ...]:
     totals = np.where(present, scores * benchmark.weights, 0.0).sum(axis=1)
     counts = np.where(present, benchmark.weights, 0.0).sum(axis=1)
     means = np.divide(totals, counts, out=np.full(len(counts), -1.0), where=counts > 0)
-    ranked = sorted(range(len(means)), key=lambda index: (-means[index], benchmark.models[index]))
+    ranked = sorted(range(len(means)), key=lambda index: (-round(float(means[index]), 12), benchmark.models[index]))
     return tuple(benchmark.models[index] for index in ranked)
 
 
@@ -189,8 +175,9 @@ def _pairs(options: McnemarOptions, models: tuple[str, ...], order: tuple[str, .
             yield from options.pairs
 
 
-def _family_size(options: McnemarOptions, models: Sequence[str]) -> int:
-    return max(1, len(tuple(_pairs(options, tuple(models), tuple(models)))))
+def _declared(options: McnemarOptions, models: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of one benchmark before scoring, when of neighbours by score the number alone is known."""
+    return tuple(_pairs(options, tuple(models), tuple(models)))
 
 
 def _by_evidence(p_values: Sequence[float | None]) -> list[int]:
@@ -231,8 +218,7 @@ def _listed(rows: Sequence[PairRow], test: Test) -> frozenset[int]:
     return frozenset(chosen)
 
 
-OF_MEANS = (PAIRED_MEANS, CLUSTERS, GAFFKE, GAFFKE_BOUND, POOLS, POOL_TEST, FLIPS, RANDOM_FLIPS)
-SOURCES = (MCNEMAR, MID_P, HOLM, TANGO, FAY_LUMBARD, ODDS, *OF_MEANS, SIMULTANEOUS)
+SOURCES = (MCNEMAR, MID_P, HOLM, TANGO, FAY_LUMBARD, ODDS, *DIFFERENCES, FLIPS, RANDOM_FLIPS, SIMULTANEOUS)
 
 
 def sources_used(result: McnemarResult) -> tuple[str, ...]:

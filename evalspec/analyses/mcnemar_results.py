@@ -16,6 +16,9 @@ Family = Literal["adjacent", "vs_baseline", "all_pairs", "named"]
 Correction = Literal["holm", "none"]
 Method = Literal["score", "exact"]
 Intervals = Literal["per_comparison", "simultaneous"]
+WhyApart = Literal["family", "adjustment", "level", "method"]
+SAME_RATE = 1e-9
+"""1 less a level is the alpha that it stands for up to rounding."""
 
 
 class McnemarOptions(Artifact):
@@ -120,3 +123,18 @@ class McnemarResult(Artifact):
     others: Rows[BriefRow]
     order: dict[Identifier, tuple[Identifier, ...]]
     scores: dict[Identifier, Score] = Field(default_factory=dict)
+
+    def why_apart(self, row: McnemarRow) -> WhyApart:
+        """Return why the interval and the decision of a row that `disagrees` say different things about zero.
+
+        Both may allow for the `family`, each in its own way; the `adjustment` of the p-value alone may; the `level` of the interval may ask for less
+        or more than alpha does; else they are of different `method`.
+        """
+        p, missed = row.p(self.test), 1.0 - self.level
+        if self.intervals == "simultaneous" and self.family_size > 1:
+            return "family"
+        if p is not None and not row.separated and p <= self.alpha:
+            return "adjustment"
+        if p is not None and abs(missed - self.alpha) > SAME_RATE and (p <= missed) != row.separated:
+            return "level"
+        return "method"

@@ -34,7 +34,7 @@ TOO_MANY_FOR_FLIPS = (
 ONE_QUESTION = "the two models have a single scored question in common, which shows no spread"
 
 Pair = tuple[str, str]
-Gaffke = Literal["gaffke", "gaffke_clustered", "gaffke_cluster_means"]
+Gaffke = Literal["gaffke", "gaffke_clustered"]
 RowTest = Literal["mcnemar", "t", "stratified_t", "cluster_means_t", "cluster_sign_flip", "pool_exact"] | Gaffke
 IntervalMethod = Literal["tango", "tango_effective_n", "t", "stratified_t", "cr2_t", "cluster_means_t", "fay_lumbard"] | Gaffke
 
@@ -120,7 +120,7 @@ def compare_pairs(
         if counted[place]:
             rows.append(row.model_copy(update=next(numbers)))
         else:
-            rows.append(_by_means(row, scores[first[place]], scores[second[place]], part.design, context, limits))
+            rows.append(_by_means(row, (scores[first[place]], scores[second[place]]), part.design, context, limits))
     return tuple(rows)
 
 
@@ -137,6 +137,17 @@ def _refused(benchmark: BenchmarkResponses, pairs: Sequence[Pair]) -> Iterator[P
 
 def _counted(tables: PairedTables, design: Design, limits: Limits) -> Iterator[dict[str, float | str | None]]:
     """Test comparisons of 0/1 scores all at once, and give the numbers of each one's row."""
+    columns = _columns(tables, limits)
+    fixed: dict[str, float | str | None] = {"method": "fay_lumbard" if limits.exact else "tango", "test": "mcnemar"}
+    # The test for a part of a pool is exact for a simple random one; McNemar's own is cautious for any part.
+    for_part = design.pool and not (limits.exact and design.strata is not None)
+    for place, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
+        row = {**dict(zip(columns, values, strict=True)), **fixed}
+        yield {**row, **_in_pool(tables, place, design, limits)} if for_part else row
+
+
+def _columns(tables: PairedTables, limits: Limits) -> dict[str, NDArray[np.generic]]:
+    """Return the numbers of all comparisons of 0/1 scores by their names, each of shape (K,)."""
     import numpy as np
 
     from evalspec.statistics.all_pairs import compare_tables, exact_limits
@@ -149,7 +160,7 @@ def _counted(tables: PairedTables, design: Design, limits: Limits) -> Iterator[d
     odds = odds_ratio_limits(tables.only_first, tables.only_second, level=limits.level)
     margins = np.sqrt((a + b) * (a + c) * (c + d) * (b + d))
     spread = np.sqrt(np.maximum((b + c) / n - ((b - c) / n) ** 2, 0.0) / np.maximum(n - 1.0, 1.0))
-    columns: dict[str, NDArray[np.generic]] = {
+    return {
         "both": tables.both,
         "only_first": tables.only_first,
         "only_second": tables.only_second,
@@ -166,12 +177,6 @@ def _counted(tables: PairedTables, design: Design, limits: Limits) -> Iterator[d
         "odds_low": _where(odds.low, b + c > 0.0),
         "odds_high": _where(odds.high, c > 0.0),
     }
-    fixed: dict[str, float | str | None] = {"method": "fay_lumbard" if limits.exact else "tango", "test": "mcnemar"}
-    # The test for a part of a pool is exact for a simple random one; McNemar's own is cautious for any part.
-    for_part = design.pool and not (limits.exact and design.strata is not None)
-    for place, values in enumerate(zip(*(column.tolist() for column in columns.values()), strict=True)):
-        row = {**dict(zip(columns, values, strict=True)), **fixed}
-        yield {**row, **_in_pool(tables, place, design, limits)} if for_part else row
 
 
 def _where(values: NDArray[np.float64], defined: NDArray[np.bool_]) -> NDArray[np.object_]:
@@ -195,20 +200,20 @@ def _in_pool(tables: PairedTables, place: int, design: Design, limits: Limits) -
     return {name: value for name, value in {**_numbers(found), "p_mid": None}.items() if name not in kept}
 
 
-def _by_means(row: PairRow, first: NDArray[np.float64], second: NDArray[np.float64], design: Design, context: Context, limits: Limits) -> PairRow:
+def _by_means(row: PairRow, scores: tuple[NDArray[np.float64], NDArray[np.float64]], design: Design, context: Context, limits: Limits) -> PairRow:
     import numpy as np
 
     from evalspec.statistics.paired_designs import bounded_difference, design_difference
 
-    common = ~np.isnan(first) & ~np.isnan(second)
+    common = ~np.isnan(scores[0]) & ~np.isnan(scores[1])
     if common.sum() < 2:
         return row.model_copy(update={"undefined": ONE_QUESTION if common.any() else NO_COMMON})
-    scores, kept = (first[common], second[common]), design.kept(common)
+    first, second, kept = scores[0][common], scores[1][common], design.kept(common)
     try:
         if limits.exact:
-            found = bounded_difference(*scores, kept, level=limits.level)
+            found = bounded_difference(first, second, kept, level=limits.level)
         else:
-            found = design_difference(*scores, kept, level=limits.level, draws=DRAWS, rng=context.rng)
+            found = design_difference(first, second, kept, level=limits.level, draws=DRAWS, rng=context.rng)
     except ValueError as error:
         return row.model_copy(update={"undefined": str(error)})
     return row.model_copy(update=_numbers(found))
@@ -249,6 +254,6 @@ def macro_difference(benchmark: BenchmarkResponses, pair: Pair, context: Context
     first, second = (scores[benchmark.models.index(model)] for model in pair)
     row = PairRow(benchmark=benchmark.benchmark, first=pair[0], second=pair[1], n=int(np.sum(~np.isnan(first) & ~np.isnan(second))))
     try:
-        return _by_means(row, first, second, design_of(benchmark, average="macro"), context, Limits(level))
+        return _by_means(row, (first, second), design_of(benchmark, average="macro"), context, Limits(level))
     except ValueError as error:
         return row.model_copy(update={"undefined": str(error)})

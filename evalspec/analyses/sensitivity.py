@@ -170,11 +170,14 @@ def _checks(given: _Given, responses: Responses, context: Context) -> Iterator[C
             changed = varied(given.benchmark, case.id, sides, given.gaps)
             for result in judge(_with(responses, changed)):
                 if result.benchmark == changed.benchmark and result.check.id in checks:
-                    # Without a known worst case, what was counted is one way among others, and a pass of it says nothing about them.
-                    unknown = case.id in DIRECTED and result.check.id in context.unordered
-                    bears = unknown and bearing(result.check, given.benchmark, units.get(result.check.id, "proportion"), case.id, given.gaps)
-                    outcome = "inconclusive" if bears and result.outcome == "passed" else result.outcome
+                    unknown = result.check.id in context.unordered and _bears(result.check, given, case.id, units)
+                    outcome = "inconclusive" if unknown and result.outcome == "passed" else result.outcome
                     yield CheckRow(check=result.check.id, benchmark=changed.benchmark, case=case.id, outcome=outcome)
+
+
+def _bears(check: Check, given: _Given, case: CaseId, units: Mapping[str, str]) -> bool:
+    """Return whether a rule counts answers that bear on a check for or against somebody; of a pass by one way to count them no other follows."""
+    return case in DIRECTED and bearing(check, given.benchmark, units.get(check.id, "proportion"), case, given.gaps) > 0
 
 
 def _sided(case: CaseId, benchmark: BenchmarkResponses, checks: Sequence[Check], units: Mapping[str, str]) -> Iterator[tuple[Sides, frozenset[str]]]:

@@ -104,13 +104,12 @@ def separated_by_holm(contests: Sequence[Contest], context: Context, *, alpha: f
     """Adjust the paired tests of all pairs of all contests together; a pair without a test counts as p = 1.
 
     With `exact` the tests are those that keep their level at every sample size, one for each direction of a pair, so that the error rate is that
-    of directions too: all directions are one family. That the test of one direction has half of the two-sided p-value is what these tests have in
-    common, and that of the opposite direction does not reject.
+    of directions too: all directions are one family.
     """
     rows = [_compared(contest, context, exact=exact) for contest in contests]
     flips = about_random_flips([row for group in rows for row in group], alpha=alpha)
     raw = [1.0 if row.p_value is None else row.p_value for group in rows for row in group]
-    adjusted = iter(holm([p / 2.0 for p in raw] + [1.0] * len(raw))[: len(raw)].tolist() if exact else holm(raw).tolist())
+    adjusted = iter(_of_directions(raw) if exact else holm(raw).tolist())
     for contest, group in zip(contests, rows, strict=True):
         better = np.zeros((len(contest.kinds), len(contest.kinds)), dtype=np.bool_)
         for (first, second), row in zip(contest.pairs, group, strict=True):
@@ -121,6 +120,12 @@ def separated_by_holm(contests: Sequence[Contest], context: Context, *, alpha: f
         drawn = flips if any(row.p_error is not None for row in group) else None
         caution = ". ".join(filter(None, (_about_clusters(contest, alpha, exact=exact), drawn))) or None
         yield Separation(better, undecided=sum(row.p_value is None for row in group), tests=tests, caution=caution)
+
+
+def _of_directions(p_values: Sequence[float]) -> list[float]:
+    """Adjust what exact tests say of the direction that is seen, half of the two-sided p-value, beside as many opposite ones, which do not reject."""
+    adjusted: list[float] = holm([p / 2.0 for p in p_values] + [1.0] * len(p_values)).tolist()
+    return adjusted[: len(p_values)]
 
 
 def _compared(contest: Contest, context: Context, *, exact: bool) -> tuple[PairRow, ...]:

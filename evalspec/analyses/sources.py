@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 __all__ = [
     "CLUSTERS",
+    "DIFFERENCES",
     "FAY_LUMBARD",
     "GAFFKE",
     "GAFFKE_BOUND",
@@ -46,6 +47,9 @@ RANDOM_FLIPS = "Phipson & Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, 39, doi
 INTERVALS = (WILSON, CLOPPER_PEARSON, JEFFREYS, GAFFKE, GAFFKE_BOUND, EFFECTIVE, POOLS, CLUSTERS, MEANS)
 """The works behind intervals of one model."""
 
+DIFFERENCES = (PAIRED_MEANS, CLUSTERS, GAFFKE, GAFFKE_BOUND, POOLS, POOL_TEST)
+"""The works behind tests and intervals of two models, beside McNemar's test and flipped signs."""
+
 BEHIND_INTERVALS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "wilson": (WILSON, JEFFREYS),  # Brown, Cai & DasGupta recommend either
@@ -79,7 +83,8 @@ BEHIND_PAIRS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "cluster_means_t": (PAIRED_MEANS,),
         "cluster_sign_flip": (PAIRED_MEANS, FLIPS),
         "fay_lumbard": (FAY_LUMBARD,),
-        **dict.fromkeys(("gaffke", "gaffke_clustered", "gaffke_cluster_means"), (GAFFKE, GAFFKE_BOUND)),
+        "gaffke": (GAFFKE, GAFFKE_BOUND),
+        "gaffke_clustered": (GAFFKE, GAFFKE_BOUND),
     }
 )
 

@@ -12,20 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalspec.analyses.scores import as_recorded, declared_scores
-from evalspec.analyses.sources import (
-    CLUSTERS,
-    FLIPS,
-    GAFFKE,
-    GAFFKE_BOUND,
-    HOLM,
-    MCNEMAR,
-    PAIRED_MEANS,
-    POOL_TEST,
-    POOLS,
-    RANDOM_FLIPS,
-    behind_pairs,
-    used,
-)
+from evalspec.analyses.sources import DIFFERENCES, FLIPS, HOLM, MCNEMAR, RANDOM_FLIPS, behind_pairs, used
 from evalspec.analyses.tiers_results import TierBenchmark, TierRow, TiersOptions, TiersResult
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
@@ -196,7 +183,7 @@ def _letter(number: int) -> str:
 RANKS = "Mogstad, Romano, Shaikh & Wilhelm (2024), Rev. Econ. Stud. 91, 476-518, doi:10.1093/restud/rdad006 (rank intervals, possible best)"
 MAX_T = "Romano & Wolf (2005), Econometrica 73, 1237-1282, doi:10.1111/j.1468-0262.2005.00615.x (step-down max-T)"
 LETTERS = "Piepho (2004), J. Comput. Graph. Stat. 13, 456-466, doi:10.1198/1061860043515 (letters)"
-SOURCES = (RANKS, HOLM, MAX_T, FLIPS, RANDOM_FLIPS, LETTERS, MCNEMAR, PAIRED_MEANS, CLUSTERS, GAFFKE, GAFFKE_BOUND, POOLS, POOL_TEST)
+SOURCES = (RANKS, HOLM, MAX_T, FLIPS, RANDOM_FLIPS, LETTERS, MCNEMAR, *DIFFERENCES)
 
 
 def sources_used(result: TiersResult) -> tuple[str, ...]:

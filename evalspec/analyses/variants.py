@@ -115,7 +115,7 @@ def bearing(check: Check, benchmark: BenchmarkResponses, unit: str, case: CaseId
     return int(uncertain(benchmark, case, gaps or {})[models][:, asked].sum())
 
 
-def settled_for(benchmark: BenchmarkResponses, open_: NDArray[np.bool_], sides: Sides) -> BenchmarkResponses:
+def settled_for(benchmark: BenchmarkResponses, unsettled: NDArray[np.bool_], sides: Sides) -> BenchmarkResponses:
     """Return the responses with uncertain answers (M, Q, K) wrong for the models on the one side and right for those on the other.
 
     Of a score that is not of right answers, wrong is the worst there can be and right the best.
@@ -125,8 +125,8 @@ def settled_for(benchmark: BenchmarkResponses, open_: NDArray[np.bool_], sides: 
     scores, reasons = benchmark.scores.copy(), benchmark.reasons.copy()
     for place, model in enumerate(benchmark.models):
         if model in sides.wrong or model in sides.right:
-            scores[place][open_[place]] = 1.0 - benchmark.worst if model in sides.right else benchmark.worst
-            reasons[place][open_[place]] = Reason.NONE
+            scores[place][unsettled[place]] = 1.0 - benchmark.worst if model in sides.right else benchmark.worst
+            reasons[place][unsettled[place]] = Reason.NONE
     return replace(benchmark, scores=scores, reasons=reasons)
 
 

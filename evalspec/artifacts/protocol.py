@@ -191,6 +191,11 @@ class ProtocolBenchmark(Artifact):
     preambles: tuple[Preamble, ...] = ()
     disclosure: Disclosure
 
+    @property
+    def weighted(self) -> bool:
+        """Whether questions weigh differently."""
+        return len({question.weight for question in self.questions}) > 1
+
     def cluster_labels(self) -> tuple[str, ...]:
         """Return the cluster of each drawn question, empty where no clusters are declared; raises ValueError where one has none."""
         if self.clusters is None:

@@ -147,6 +147,11 @@ class GateForecast(Artifact):
     why_not: str | None = None
     undefined: str | None = None
 
+    @property
+    def states_need(self) -> bool:
+        """Whether it says how many questions are needed, or else which truth passes on this sample."""
+        return self.needed is not None or (self.smallest is not None and not (self.undefined or self.why_not))
+
 
 class CostEstimate(Artifact):
     """What asking a served model is expected to take: requests and tokens that are left, and their cost where the study states a price.

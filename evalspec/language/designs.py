@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evalspec.language.draft import Draft, Entry
+from evalspec.language.draft import Draft, Entry, in_clusters
 from evalspec.language.faults import Fault, lookup, name_of
 from evalspec.language.positions import Pointer
 
@@ -57,14 +57,13 @@ def _pool(benchmark: Entry, pointer: Pointer, name: str) -> Iterator[Fault]:
             "with all of a pool asked nothing is uncertain about it" if method == "all" else "questions that are chosen say nothing sure about others"
         )
         yield Fault((*pointer, "target"), message, f"{hint}: delete the key, or draw a simple or stratified sample")
-    if "clusters" in (lookup(benchmark, ("groups", "subject")), lookup(benchmark, ("groups", "cluster"))):
+    if in_clusters(benchmark):
         message = f"{name} asks about this pool of questions alone, and declares clusters, which stand for others like them"
         yield Fault((*pointer, "target"), message, "delete the key, or declare no clusters")
 
 
 def _chosen(benchmark: Entry, pointer: Pointer, name: str) -> Iterator[Fault]:
-    groups = (lookup(benchmark, ("groups", "subject")), lookup(benchmark, ("groups", "cluster")))
-    if lookup(benchmark, ("sample", "method")) == "chosen" and "clusters" in groups:
+    if lookup(benchmark, ("sample", "method")) == "chosen" and in_clusters(benchmark):
         message = f"{name} chooses its questions by what other models made of them, and declares clusters, which only a random draw can speak for"
         yield Fault((*pointer, "groups"), message, "delete the key, or draw a simple sample", "key")
 

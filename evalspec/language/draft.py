@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from evalspec.artifacts.base import JsonValue
 from evalspec.language.faults import LISTS, lookup
+from evalspec.language.grammar import OWN_KEYS
 from evalspec.language.positions import Pointer
 from evalspec.protocols import AnyAnalysis, Catalogue
 
@@ -60,6 +63,21 @@ class Draft:
             return None
         ids = tuple(identifier for identifier in named if isinstance(identifier, str))
         return ids if len(ids) == len(named) else None
+
+
+def options_of(analysis: AnyAnalysis, entry: Entry) -> BaseModel | None:
+    """Return the options that an entry of `analyses` gives its analysis; None where they are faulty."""
+    own: dict[str, Any] = {key: value for key, value in entry.items() if key not in OWN_KEYS}
+    try:
+        options: BaseModel = analysis.options.model_validate_json(json.dumps(own))
+    except ValidationError:
+        return None
+    return options
+
+
+def in_clusters(benchmark: Entry) -> bool:
+    """Return whether an entry of `benchmarks` declares clusters: its subjects, or a field of their own."""
+    return "clusters" in (lookup(benchmark, ("groups", "subject")), lookup(benchmark, ("groups", "cluster")))
 
 
 def without(content: JsonValue, faulty: Iterable[Pointer]) -> JsonValue:

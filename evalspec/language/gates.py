@@ -11,7 +11,9 @@ from evalspec.language.positions import Pointer
 from evalspec.language.scalars import quoted
 from evalspec.language.scores import less_is_better
 
-NONINFERIORITY = "noninferiority"
+NONINFERIORITY, SUBGROUPS = "noninferiority", "subgroups"
+OF_PAIRS = ("mcnemar", "power")
+"""The kinds whose options say which pairs of models are compared."""
 LOWER, UPPER = ("at_least", "above"), ("at_most", "below")
 
 
@@ -20,6 +22,7 @@ def gates(draft: Draft) -> Iterator[Fault]:
     for pointer, check in draft.entries("check"):
         yield from _assumption(draft, pointer, check)
         yield from _margin(draft, pointer, check)
+        yield from _compared(draft, pointer, check)
         yield from _correctable(draft, pointer, check)
         yield from _bounded(draft, pointer, check)
     yield from _equivalences(draft)
@@ -65,6 +68,48 @@ def _margin(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
     if allowed.get(written) != limit:
         wanted = " and in another check ".join(f"{key}: {value:g}" for key, value in allowed.items())
         yield Fault((*pointer, written), f"{name} holds {of} against another limit than it tests", f"write {wanted}")
+
+
+def _compared(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    """Yield a fault for a check of models that its analysis does not look at: it could never be decided."""
+    entry = draft.find("analysis", check.get("analysis"))
+    models = [model for key in ("model", "baseline") if isinstance(model := check.get(key), str)]
+    if entry is None or not models:
+        return
+    name, of = name_of(pointer, draft.written), f"analysis {quoted(str(entry.get('id')))}"
+    if entry.get("kind") == SUBGROUPS:
+        yield from _looked_at(entry, pointer, check, (name, of))
+    elif entry.get("kind") in OF_PAIRS and len(set(models)) == 2:
+        compared = _families(entry)
+        if compared and not any(pair <= set(models) for pair in compared):
+            pairs = " or ".join(" with ".join(sorted(pair)) if len(pair) > 1 else f"other models with {min(pair)}" for pair in compared[:3])
+            hint = f"it compares {pairs}{', among others' * (len(compared) > 3)}"
+            yield Fault((*pointer, "model"), f"{name} is about two models that {of} does not compare", hint)
+
+
+def _families(entry: Entry) -> list[set[str]] | None:
+    """Return the pairs that an analysis compares, or the one model that each of its pairs holds; None where it compares all, or is faulty."""
+    baseline, pairs = entry.get("baseline"), entry.get("pairs")
+    if isinstance(baseline, str):
+        return [{baseline}]
+    if entry.get("family") != "named" or not isinstance(pairs, list):
+        return None
+    named = [{model for model in pair if isinstance(model, str)} for pair in pairs if isinstance(pair, list)]
+    return named if len(named) == len(pairs) and all(len(pair) == 2 for pair in named) else None
+
+
+def _looked_at(entry: Entry, pointer: Pointer, check: Entry, names: tuple[str, str]) -> Iterator[Fault]:
+    """Yield a fault where a check of a subject is about another estimate, or other models, than its analysis of subjects."""
+    (name, of), model, baseline = names, entry.get("model"), entry.get("baseline")
+    metric = ACCURACY if baseline is None else DIFFERENCE
+    if not isinstance(model, str) or not isinstance(baseline, str | None):
+        return
+    if check.get("metric") in (ACCURACY, DIFFERENCE) and check.get("metric") != metric:
+        gives = f"the accuracy of {model}" if baseline is None else f"the difference {model} - {baseline}"
+        yield Fault((*pointer, "metric"), f"{name} is about {check['metric']}, and {of} gives {gives}", f"write metric: {metric}")
+    elif check.get("metric") == metric and {check.get("model"), check.get("baseline")} != {model, baseline}:
+        models = f"model: {model}" if baseline is None else f"model: {model} and baseline: {baseline}"
+        yield Fault((*pointer, "model"), f"{name} does not name the models of {of}", f"write {models}")
 
 
 def _correctable(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:

@@ -15,6 +15,10 @@ LIMITS = {"at_least": "low", "above": "low", "at_most": "high", "below": "high"}
 
 SHARES = ("accuracy", "always_right", "worst_question", "harmony", "size_harmony", "worst_group", "group_gap")
 SCALES = {**dict.fromkeys(SHARES, (0.0, 1.0)), DIFFERENCE: (-1.0, 1.0)}
+RANK = "rank"
+"""The metric that runs from 1 to the number of models."""
+
+INSIDE = "write a limit inside that range"
 WITHOUT_INTERVAL = ("worst_question", "size_harmony", "group_gap")
 """Metrics that are values alone."""
 
@@ -35,7 +39,9 @@ def _metric(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
     metric = check.get("metric")
     if analysis and isinstance(metric, str) and metric not in analysis.metrics:
         message = f"analysis {quoted(str(check['analysis']))} ({analysis.kind}) gives no estimate {quoted(metric)}"
-        yield Fault((*pointer, "metric"), message, suggestion(metric, analysis.metrics, what="it gives"))
+        none = "it gives none that a check can use: name another analysis"
+        hint = suggestion(metric, analysis.metrics, what="it gives") if analysis.metrics else none
+        yield Fault((*pointer, "metric"), message, hint)
 
 
 def _measured(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
@@ -71,15 +77,24 @@ def _bound_fits(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]
         yield Fault((*pointer, "bound"), message, f"write bound: {LIMITS[given[0]]}, or bound: value for the point value without error control")
 
 
-def _scale(_draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
-    metric = check.get("metric")
-    low, high = SCALES.get(metric, (None, None)) if isinstance(metric, str) else (None, None)
+def _scale(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
+    """Yield a fault for a limit that no value of the metric decides against, or that none can be on the right side of."""
+    metric, models = check.get("metric"), draft.ids("model")
+    ranks = (1.0, float(len(models))) if models is not None and metric == RANK else (None, None)
+    low, high = SCALES.get(metric, ranks) if isinstance(metric, str) else (None, None)
     for key in LIMITS:
         limit = check.get(key)
-        if low is None or high is None or isinstance(limit, bool) or not isinstance(limit, int | float) or low <= limit <= high:
+        if low is None or high is None or isinstance(limit, bool) or not isinstance(limit, int | float):
             continue
-        hint = f"proportions are written between 0 and 1: {limit / 100:g} for {limit:g} %" if abs(limit) <= 100 else None
-        yield Fault((*pointer, key), f"{metric} lies between {low:g} and {high:g}, so no value decides against {limit:g}", hint)
+        told = f"{metric} lies between {low:g} and {high:g}"
+        if not low <= limit <= high:
+            percent = metric != RANK and high < abs(limit) <= 100
+            hint = f"proportions are written between 0 and 1: {limit / 100:g} for {limit:g} %" if percent else None
+            yield Fault((*pointer, key), f"{told}, so no value decides against {limit:g}", hint)
+        elif (key, limit) in {("at_least", low), ("at_most", high)}:
+            yield Fault((*pointer, key), f"{told}, so every value is {key.replace('_', ' ')} {limit:g} and the check decides nothing", INSIDE)
+        elif (key, limit) in {("above", high), ("below", low)}:
+            yield Fault((*pointer, key), f"{told}, so no value is {key} {limit:g} and the check cannot pass", INSIDE)
 
 
 def _baseline(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from evalspec.language.grammar import build_grammar
+from evalspec.language.limits import DESCRIPTIVE
 from evalspec.language.patterns import PATTERNS
 from evalspec.language.scaffold import scaffold
 from evalspec.protocols import Catalogue
@@ -90,9 +91,17 @@ def _section(name: str, definitions: dict[str, Definition], catalogue: Catalogue
     kind = _kind(definition)
     if kind:
         metrics = ", ".join(f"`{metric}`" for metric in catalogue[kind].metrics if metric not in catalogue[kind].predictions)
-        lines += ["", f"Estimates that a check can use as `metric`: {metrics}." if metrics else "It gives no estimate that a check can use."]
+        lines += ["", _checkable(kind, metrics)]
         lines += ["", *(f"- {source}" for source in catalogue[kind].sources)] if catalogue[kind].sources else []
     return "\n".join(lines) + "\n"
+
+
+def _checkable(kind: str, metrics: str) -> str:
+    if not metrics:
+        return "It gives no estimate that a check can use."
+    if kind == DESCRIPTIVE:
+        return f"It only describes: no check can use its estimates, {metrics}."
+    return f"Estimates that a check can use as `metric`: {metrics}."
 
 
 def _heading(name: str, definition: Definition) -> str:

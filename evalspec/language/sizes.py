@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
 from evalspec.artifacts.base import canonical_json
 from evalspec.artifacts.samples import SampleSimple, SampleStratified, SizeToDetect
 from evalspec.artifacts.study import Study
-from evalspec.language.draft import Draft, Entry
+from evalspec.language.draft import Draft, Entry, in_clusters, options_of
 from evalspec.language.faults import Fault, lookup, name_of
-from evalspec.language.grammar import OWN_KEYS
 from evalspec.protocols import AnyAnalysis, Catalogue, Comparison
 
 if TYPE_CHECKING:  # most studies plan no size, and validation starts fast
@@ -31,7 +30,7 @@ def sizes(draft: Draft) -> Iterator[Fault]:
         if not isinstance(written, dict) or models is None:
             continue
         place, name = (*pointer, "sample", "size"), name_of(pointer, draft.written)
-        if "clusters" in (lookup(benchmark, ("groups", "subject")), lookup(benchmark, ("groups", "cluster"))):
+        if in_clusters(benchmark):
             message = f"the sample of {name} must detect a difference, and its questions come in clusters, whose spread is not known beforehand"
             yield Fault(place, message, "write a number of questions")
             continue
@@ -85,16 +84,6 @@ def _comparison_of(draft: Draft, entry: Entry, models: tuple[str, ...]) -> Compa
     checks = [check for _, check in draft.entries("check")] if lookup(draft.content, ("thresholds", "require")) == "any" else []
     divisor = len(checks) if entry.get("id") in {check.get("analysis") for check in checks} else 1
     return _tested(analysis, options, divisor, (models, len(benchmarks)))
-
-
-def options_of(analysis: AnyAnalysis, entry: Entry) -> BaseModel | None:
-    """Return the options that an entry of the draft gives its analysis; None where they are faulty."""
-    own: dict[str, Any] = {key: value for key, value in entry.items() if key not in OWN_KEYS}
-    try:
-        options: BaseModel = analysis.options.model_validate_json(json.dumps(own))
-    except ValidationError:
-        return None
-    return options
 
 
 def _tested(analysis: AnyAnalysis, options: BaseModel, divisor: int, asked: tuple[tuple[str, ...], int]) -> Comparison | None:

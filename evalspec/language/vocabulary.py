@@ -83,7 +83,8 @@ DESCRIPTIONS = {
     "SizeToDetect.detect": "The true difference that the test must find, 0.02 for two points.",
     "SizeToDetect.power": "With which probability it must find it.",
     "SizeToDetect.discordance": "Expected share of questions that exactly one of two models answers correctly.",
-    "SampleStratified.allocation": "`proportional` keeps the source's shares; `equal` draws as many from each stratum and weights them back.",
+    "SampleStratified.allocation": "`proportional` keeps the source's shares, rounded to whole questions; `equal` draws as many from each stratum "
+    "and weights them back.",
     "SampleIds.method": "The questions that are named.",
     "SampleIds.ids": "The ids of the questions.",
     "OutsideTable.path": "The file, seen from the study's folder.",

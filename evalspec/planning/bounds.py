@@ -16,13 +16,16 @@ from evalspec.statistics.gaffke import fewest_draws
 from evalspec.statistics.guarantees import Guarantee, guarantee
 
 EXACT = "clopper_pearson"
-MCNEMAR = ("exact", "mid_p")  # they become others where answers are not right or wrong, or questions no independent draws
 
 APPROXIMATE = {
     "wilson": ("a bound of Wilson's interval", "clopper_pearson keeps it at every size"),
     "jeffreys": ("a bound of Jeffreys' interval", "clopper_pearson keeps it at every size"),
     "score": ("Tango's score bound", "{} kept it wherever it was computed"),
     "mid_p": ("the mid-p version of McNemar's test", "test exact keeps it at every size"),
+    "ranks_holm": (
+        "ranks by two-sided tests and Holm's method",
+        "{} covers separations the wrong way round too, and keeps it for right and wrong answers of independent questions at every size",
+    ),
     "ranks_max_t": ("ranks by max-T", "{} keeps it for right and wrong answers of independent questions at every size"),
 }
 """Bounds that are cleared too often for some truths at the limit, and what to take instead."""
@@ -93,15 +96,13 @@ def _named_bound(check: Check, tested: CheckTest, benchmark: ProtocolBenchmark) 
             return None
         named = "gaffke_clustered" if exact else "cr2_t" if test == "score" else "cluster_sign_flip"
         return named, "questions come in clusters"
-    fractional = _fractional(benchmark)
-    weights = [question.weight for question in benchmark.questions]
-    uneven = check.subject is None and (tested.macro or (bool(weights) and max(weights) > min(weights)))
-    if test == EXACT and uneven:
+    fractional = why_fractional(benchmark)
+    if test == EXACT and check.subject is None and (tested.macro or benchmark.weighted):
         return "gaffke_weighted", "questions weigh differently"
     return ("gaffke" if exact else "t", fractional) if fractional else None
 
 
-def _fractional(benchmark: ProtocolBenchmark) -> str | None:
+def why_fractional(benchmark: ProtocolBenchmark) -> str | None:
     """Return why scores are other than 0 and 1, as far as it is known before scoring."""
     if benchmark.score is not None:
         return "scores are not right or wrong"

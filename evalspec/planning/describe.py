@@ -10,7 +10,7 @@ from evalspec.artifacts.schedule import Detectable, GateForecast, Job, Rankable,
 from evalspec.artifacts.study import Scoring
 from evalspec.artifacts.work import checked_by
 from evalspec.errors import counted
-from evalspec.rounding import MINUS, not_zero
+from evalspec.rounding import MINUS, not_zero, signed
 
 Table = Sequence[Sequence[str]]
 ABOUT_GAPS = (
@@ -197,15 +197,14 @@ def _gaps(detectable: Sequence[Detectable]) -> str:
         comparison = gap.comparison if len(gaps) == 1 else f"each of {len(gaps)}"
         discordance = f"{100 * gap.discordance:.0f} % {'declared' if gap.discordance_declared else 'assumed'}"
         found = "none" if gap.difference is None else f"{not_zero(gap.difference, 2, 1)} points"
-        found = f"{_signed(gap.difference)} points (limit {_signed(gap.limit)} points)" if gap.limit and gap.difference is not None else found
+        found = f"{_points(gap.difference)} (limit {_points(gap.limit)})" if gap.limit and gap.difference is not None else found
         test = gap.test.replace("_", "-")
         rows.append((gap.analysis or "none", gap.benchmark, comparison, f"{gap.n:,}", test, f"{gap.alpha:.4g}", discordance, found))
     return _aligned(rows, right=(3, 5, 6, 7)) + "\n" + ABOUT_GAPS + (ABOUT_NONE if any(row[7] == "none" for row in rows) else "")
 
 
-def _signed(difference: float) -> str:
-    text = not_zero(difference, 2, 1).replace(MINUS, "-")
-    return f"+{text}" if difference > 0 and text[0] != "l" else text
+def _points(difference: float) -> str:
+    return f"{signed(difference, 2, 1).replace(MINUS, '-')} points"
 
 
 def _gates(gates: Sequence[GateForecast]) -> str:

@@ -63,7 +63,8 @@ def gate_warnings(forecasts: tuple[GateForecast, ...]) -> Iterator[str]:
         chance = entry.power if entry.last is None else entry.last.power
         if entry.undefined is None and entry.smallest is None and entry.why_not:
             power = "" if chance is None else f", the chance is {percent(chance)}"
-            yield f"{place} cannot pass on {_size(entry)}{power}: {entry.why_not}"
+            passing = "cannot pass at its planned alpha" if entry.discordance is None else "may well not pass"
+            yield f"{place} {passing} on {_size(entry)}{power}: {entry.why_not}"
         elif chance is not None and chance < entry.wanted:
             at = (
                 ""
@@ -105,10 +106,9 @@ def _forecast(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | No
         short = too_few_clusters(check, tested, benchmark) if reason == CLUSTERED and tested else None
         return empty.model_copy(update={"undefined": reason or NO_FORECAST, "why_not": f"it {short}" if short else None})
     empty = empty.model_copy(update={"test": tested.test, "alpha": tested.alpha})
-    lower = check.at_least is not None or check.above is not None
     if tested.test in get_args(ProportionMethod):
-        return _of_share(empty, check, tested, lower=lower)
-    return _of_difference(empty, check, tested, _discordance(check, benchmark, tested), lower=lower)
+        return _of_share(empty, check, tested)
+    return _of_difference(empty, check, tested, _discordance(check, benchmark, tested))
 
 
 def _why_undefined(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | None) -> str | None:
@@ -122,8 +122,7 @@ def _why_undefined(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest
         return CLUSTERED
     if benchmark.score is not None:
         return OTHER_SCORES
-    weights = [question.weight for question in benchmark.questions]
-    return WEIGHTED if tested.macro or (weights and max(weights) > min(weights)) else None
+    return WEIGHTED if tested.macro or benchmark.weighted else None
 
 
 def _discordance(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest) -> tuple[float, bool]:
@@ -135,17 +134,17 @@ def _discordance(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest) 
     return (USUAL_DISCORDANCE, False) if found is None else (found, True)
 
 
-def _of_share(empty: GateForecast, check: Check, tested: CheckTest, *, lower: bool) -> GateForecast:
+def _of_share(empty: GateForecast, check: Check, tested: CheckTest) -> GateForecast:
     """A ceiling for the share of right answers is a floor for that of wrong ones."""
     if not 0.0 < empty.limit < 1.0:
         return empty.model_copy(update={"undefined": f"a limit of {empty.limit:g} is passed always or never"})
-    truth = check.assume.accuracy if check.assume else None
+    truth, lower = check.assume.accuracy if check.assume else None, check.lower
     floor = Floor(empty.limit if lower else 1.0 - empty.limit, tested.alpha, tested.test)  # type: ignore[arg-type]  # a ProportionMethod
     smallest = floor_truth_needed(empty.n, floor, power=POWER)
     found = empty.model_copy(update={"truth": truth, "truth_declared": truth is not None})
     if smallest is None:
-        answers = "right" if lower else "wrong"
-        why = f"even {empty.n:,} {answers} answers of {empty.n:,} leave the bound on the other side of {empty.limit:g}"
+        answers = f"{empty.n:,} {'right' if lower else 'wrong'} answers of {empty.n:,}"
+        why = f"at an alpha of {tested.alpha:.4g} even {answers} leave the bound on the other side of {empty.limit:g}"
         return found.model_copy(update={"power": None if truth is None else 0.0, "why_not": why})
     found = found.model_copy(update={"smallest": smallest if lower else 1.0 - smallest})
     if truth is None:
@@ -158,8 +157,8 @@ def _of_share(empty: GateForecast, check: Check, tested: CheckTest, *, lower: bo
         return found.model_copy(update={"power": power, "why_not": str(error)})
 
 
-def _of_difference(empty: GateForecast, check: Check, tested: CheckTest, discordance: tuple[float, bool], *, lower: bool) -> GateForecast:
-    sign = 1.0 if lower else -1.0
+def _of_difference(empty: GateForecast, check: Check, tested: CheckTest, discordance: tuple[float, bool]) -> GateForecast:
+    sign = 1.0 if check.lower else -1.0
     declared = check.assume.difference if check.assume else None
     truth = declared if declared is not None else 0.0 if tested.no_difference else None
     share, known = discordance

@@ -47,7 +47,7 @@ def _counts_answers(benchmark: ProtocolBenchmark) -> bool:
 def _plain(benchmark: ProtocolBenchmark) -> bool:
     """Whether the questions are independent draws that count the same."""
     drawn = _counts_answers(benchmark) and benchmark.sample.method not in ("ids", "chosen")
-    return drawn and len({question.weight for question in benchmark.questions}) == 1
+    return drawn and bool(benchmark.questions) and not benchmark.weighted
 
 
 def _discordances(comparison: Comparison) -> tuple[float, ...]:

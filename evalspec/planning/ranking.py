@@ -60,5 +60,4 @@ def _why_undefined(benchmark: ProtocolBenchmark) -> str | None:
         return CLUSTERED
     if benchmark.sample.method in ("ids", "chosen"):
         return NAMED if benchmark.sample.method == "ids" else CHOSEN
-    weights = [question.weight for question in benchmark.questions]
-    return WEIGHTED if weights and max(weights) > min(weights) else None
+    return WEIGHTED if benchmark.weighted else None

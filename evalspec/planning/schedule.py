@@ -75,7 +75,7 @@ def build_schedule(protocol: Protocol, *, orders: Sequence[WorkOrder], draws: It
         seconds_basis=None if unplaced else _basis(pieces, placement, outlook),
         warnings=(
             *_memory_warnings(outlook),
-            *_strata_warnings(strata),
+            *_strata_warnings(protocol, strata),
             *_cluster_warnings(protocol),
             *outlook.refusals,
             *gate_warnings(gates),
@@ -195,15 +195,26 @@ def _memory_warnings(outlook: Outlook) -> list[str]:
     return warnings
 
 
-def _strata_warnings(strata: Sequence[StratumSize]) -> list[str]:
+def _strata_warnings(protocol: Protocol, strata: Sequence[StratumSize]) -> list[str]:
     warnings = []
     for benchmark in dict.fromkeys(stratum.benchmark for stratum in strata):
         of_benchmark = [stratum for stratum in strata if stratum.benchmark == benchmark]
         empty = [stratum.subject for stratum in of_benchmark if not stratum.drawn]
         if empty:
             listed = ", ".join(empty[:5]) + (", ..." if len(empty) > 5 else "")
-            warnings.append(f"benchmark '{benchmark}': {len(empty)} of {len(of_benchmark)} subjects give no question to this sample ({listed})")
+            left_out = _left_out(protocol, benchmark)
+            warnings.append(
+                f"benchmark '{benchmark}': {len(empty)} of {len(of_benchmark)} subjects give no question to this sample ({listed}){left_out}"
+            )
     return warnings
+
+
+def _left_out(protocol: Protocol, benchmark: str) -> str:
+    """Say which averages over subjects do without those that give no question, nothing where subjects stand for others like them."""
+    averaged = [f"'{one.id}'" for one in protocol.analyses if benchmark in one.benchmarks and one.options.get("average") == "macro"]
+    if not averaged or protocol.benchmark(benchmark).clusters is not None:
+        return ""
+    return f", and the average over subjects of analysis {', '.join(averaged)} leaves them out"
 
 
 def _cluster_warnings(protocol: Protocol) -> list[str]:

@@ -72,7 +72,10 @@ def _general(dossier: Dossier) -> Iterator[str]:
     else:
         yield "Answer keys are taken as the source gives them; how many of them are wrong was not assessed."
     if any(0 < len(set(entry.clusters)) < FEW_CLUSTERS for entry in dossier.responses.benchmarks):
-        yield "Where questions come in fewer than thirty clusters, intervals may miss their true value more often than they say."
+        yield (
+            "Where questions come in fewer than thirty clusters, intervals that rest on the spread between them may miss their true value more often "
+            "than they say."
+        )
     if any(entry.strata for entry in dossier.responses.benchmarks):
         yield "Intervals of single subjects are not adjusted for their number: among many, some are likely to miss their true value."
     if any(benchmark.disclosure == "none" for benchmark in dossier.protocol.benchmarks):

@@ -8,7 +8,7 @@ from statistics import median_low
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-from evalspec.rounding import MINUS, MOST_DECIMALS, not_zero, rounded
+from evalspec.rounding import MINUS, MOST_DECIMALS, not_zero, rounded, signed
 
 __all__ = ["STYLES", "Style", "decimals_apart", "decimals_from_interval", "decimals_of", "format_number"]
 
@@ -43,7 +43,7 @@ Style = Literal[
 DEFAULT_DECIMALS = 1
 MOST_P_DECIMALS = 12
 ROUNDING = 1e-9
-"""A p-value of 1 can be short of it by what summing it up leaves."""
+"""A p-value or an index of 1 can be short of it by what summing it up leaves."""
 
 
 class HasInterval(Protocol):
@@ -124,8 +124,7 @@ def _points(value: float, decimals: int) -> str:
 
 
 def _points_bare(value: float, decimals: int) -> str:
-    text = not_zero(value, 2, decimals)
-    return f"+{text}" if value > 0 and text[0] != "l" else text
+    return signed(value, 2, decimals)
 
 
 def _gap(value: float, decimals: int) -> str:
@@ -138,8 +137,13 @@ def _gap_bare(value: float, decimals: int) -> str:
 
 
 def _index(value: float, decimals: int) -> str:
-    """Print a number between 0 and 1 as it is; `decimals` are those of a percentage, of which two are the whole ones."""
-    return not_zero(value, 0, decimals + 2)
+    """Print a number between 0 and 1 as it is; `decimals` are those of a percentage, two of them whole ones, and grow until less is not 1."""
+    places, less = decimals + 2, value < 1 - ROUNDING
+    while less and places < MOST_DECIMALS and float(rounded(value, 0, places)) == 1:
+        places += 1
+    if less and float(rounded(value, 0, places)) == 1:
+        return f"> {1 - 10**-places:.{places}f}"
+    return not_zero(value, 0, places)
 
 
 def _level(value: float, _decimals: int) -> str:

@@ -68,6 +68,12 @@ class Overview:
     bounded: tuple[Placed[Estimate], ...] = ()
 
     @property
+    def parted(self) -> bool:
+        """Whether one analysis separates two models of a benchmark that another one leaves open."""
+        apart = {(placed.item.benchmark, frozenset(placed.item.models)) for one in self.comparisons for placed in one.separated}
+        return any((placed.item.benchmark, frozenset(placed.item.models)) in apart for one in self.comparisons for placed in one.open)
+
+    @property
     def accuracies(self) -> tuple[Level, ...]:
         """The first range of accuracies of each benchmark, where they are shares of right answers."""
         first: dict[str, Level] = {}

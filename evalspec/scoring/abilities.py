@@ -8,24 +8,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from transformers import DynamicCache
-from transformers.cache_utils import DynamicLayer
 
 from evalspec.artifacts.work import Answer, EncodedQuestion
-from evalspec.scoring.packing import END_TO_END, WITHOUT_WINDOW, attending, boundaries, branch_mask, told_of
+from evalspec.scoring.forward_pass import Positions, cache_for, cache_name, logits_at, position_style, read_into_cache, row_of, tree_mask
+from evalspec.scoring.packing import END_TO_END, WITHOUT_WINDOW, attending, boundaries, told_of
 from evalspec.scoring.sharing import Abilities, Packing, Sharing, lay_out
 
 COMMON = (1, 2, 3, 4, 5, 6)
 BRANCH, OTHER = (7, 8, 9), (10, 11, 12)
 """Ids of the rows that are tried; every vocabulary has them."""
-
-Positions = Literal["marked", "shared", "all"]
-"""Logits where a mask marks them, in the same columns of every row, or everywhere."""
 
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
 COARSE = 0.1
@@ -39,29 +36,6 @@ WINDOWS = ("sliding_window", "attention_chunk_size")
 
 STRETCHED = ("dynamic", "longrope")
 """Kinds of rotary positions that move in all rows when one of them is longer than the model was first trained for."""
-
-
-def position_style(model: Any) -> Positions:  # Any: a transformers model
-    """Find out how the model can be asked for few positions."""
-    if "logits_to_keep" not in inspect.signature(model.forward).parameters:
-        return "all"
-    mark = torch.tensor([[False, True]], device=model.device)
-    with torch.inference_mode():
-        logits = model(input_ids=_row(model, COMMON[:2]), use_cache=False, logits_to_keep=mark).logits
-    return "marked" if logits.ndim == 2 else "shared"
-
-
-def logits_at(model: Any, style: Positions, kept: Tensor, given: dict[str, Any]) -> Tensor:  # Any: a transformers model and its arguments
-    """Return float32 logits (marks, vocabulary) where `kept` (R, T) marks the rows that the model is given, along them."""
-    logits: Tensor
-    if style == "marked":
-        logits = model(**given, logits_to_keep=kept).logits
-    elif style == "shared":
-        columns = torch.nonzero(kept.any(dim=0)).flatten()
-        logits = model(**given, logits_to_keep=columns).logits[kept[:, columns]]
-    else:
-        logits = model(**given).logits[kept]
-    return logits.float()
 
 
 def learn_abilities(model: Any, packing: Packing | None) -> Abilities:  # Any: a transformers model
@@ -87,46 +61,12 @@ def sees_what_follows(model: Any) -> bool:  # Any: a transformers model
         return _passes(_moves_what_stands_before, model)
 
 
-def cache_name(model: Any) -> Literal["cache", "past_key_values"] | None:  # Any: a transformers model
-    """Return what the model's forward pass calls its cache; transformers renamed it in 5.24."""
-    parameters = inspect.signature(model.forward).parameters
-    return "cache" if "cache" in parameters else "past_key_values" if "past_key_values" in parameters else None
-
-
-def read_into_cache(model: Any, ids: Sequence[int]) -> list[tuple[Tensor, Tensor]]:  # Any: a transformers model
-    """Return keys and values (1, heads, ids, width) of every layer after `ids`; raises ValueError when a layer keeps anything else."""
-    name = cache_name(model)
-    given: dict[str, Any] = {str(name): DynamicCache(config=model.config)}
-    if "logits_to_keep" in inspect.signature(model.forward).parameters:
-        given["logits_to_keep"] = 1  # those of every id would take more memory than all that is kept
-    model(input_ids=_row(model, ids), use_cache=True, **given)
-    layers = given[str(name)].layers
-    if not all(isinstance(layer, DynamicLayer) and isinstance(layer.keys, Tensor) and layer.keys.shape[2] == len(ids) for layer in layers):
-        raise ValueError("the model keeps something else than the keys and values of every id")
-    return [(layer.keys, layer.values) for layer in layers]
-
-
-def cache_for(model: Any, layers: Sequence[tuple[Tensor, Tensor]], rows: int) -> dict[str, DynamicCache]:  # Any: a transformers model
-    """Return the argument that lets `rows` rows go on from what `read_into_cache` gave."""
-    wide = [(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1)) for keys, values in layers]
-    return {str(cache_name(model)): DynamicCache(wide, config=model.config)}
-
-
-def tree_mask(branches: Tensor, prefix: int, dtype: torch.dtype) -> Tensor:
-    """Return the additive attention mask (R, 1, T, prefix + T) of rows with these branches (R, T): an id sees what is common and its own branch."""
-    return torch.nn.functional.pad(branch_mask(branches, dtype), (prefix, 0))[:, None]
-
-
 def _passes(trial: Callable[[Any], bool], model: Any) -> bool:  # Any: a transformers model
     """Return what a trial finds; a model that fails in it, for want of memory too, cannot do what was tried."""
     try:
         return trial(model)
     except Exception:  # noqa: BLE001 - architectures fail in ways of their own, and such a model's rows can be read whole and alone
         return False
-
-
-def _row(model: Any, ids: Sequence[int]) -> Tensor:  # Any: a transformers model
-    return torch.tensor([list(ids)], device=model.device)
 
 
 def _last_of(model: Any, rows: Sequence[Sequence[int]], last: int = 1, **told: Any) -> Tensor:  # Any: a transformers model and its arguments
@@ -156,7 +96,7 @@ def _keeps_branches_apart(model: Any) -> bool:  # Any: a transformers model
     def second(first: Sequence[int]) -> Tensor:
         branches = torch.tensor([[0] * len(COMMON) + [1] * len(first) + [2] * len(BRANCH)], device=model.device)
         places = [*range(len(COMMON)), *(len(COMMON) + step for step in range(len(first))), *(len(COMMON) + step for step in range(len(BRANCH)))]
-        told = {"attention_mask": tree_mask(branches, 0, model.dtype), "position_ids": _row(model, places)}
+        told = {"attention_mask": tree_mask(branches, 0, model.dtype), "position_ids": row_of(model, places)}
         return _last_of(model, [(*COMMON, *first, *BRANCH)], len(BRANCH), **told)
 
     between = OTHER * _reach(model)
@@ -248,7 +188,7 @@ def _rows_to_try(model: Any, seed: int) -> list[tuple[int, ...]]:  # Any: a tran
 def _end_to_end(model: Any, rows: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
     """Return the logits (3, V) of each of the rows, which stand end to end."""
     lengths = [len(row) for row in rows]
-    told = {"position_ids": _row(model, [place for length in lengths for place in range(length)]), **boundaries(lengths, model.device)}
+    told = {"position_ids": row_of(model, [place for length in lengths for place in range(length)]), **boundaries(lengths, model.device)}
     style = position_style(model)
     with attending(model, END_TO_END):
         logits = _few_of(model, style, rows, told)
@@ -257,7 +197,7 @@ def _end_to_end(model: Any, rows: Sequence[Sequence[int]]) -> tuple[Tensor, ...]
 
 def _few_of(model: Any, style: Positions, rows: Sequence[Sequence[int]], told: dict[str, Any] | None = None) -> Tensor:
     """Return the logits (3 R, V) of the first, a middle and the last id of each of R rows in one."""
-    ids = _row(model, [number for row in rows for number in row])
+    ids = row_of(model, [number for row in rows for number in row])
     kept = torch.zeros(ids.shape, dtype=torch.bool, device=model.device)
     start = 0
     for row in rows:

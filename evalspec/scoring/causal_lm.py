@@ -25,18 +25,10 @@ from evalspec.artifacts.base import Precision
 from evalspec.artifacts.journal import TopTokens
 from evalspec.artifacts.work import EncodedQuestion
 from evalspec.errors import ScoringError
-from evalspec.scoring.abilities import (
-    Positions,
-    cache_for,
-    learn_abilities,
-    logits_at,
-    position_style,
-    read_into_cache,
-    sees_what_follows,
-    tree_mask,
-)
+from evalspec.scoring.abilities import learn_abilities, sees_what_follows
 from evalspec.scoring.arithmetic import Float32Head, describe, products
 from evalspec.scoring.checkpoint import SAVE_AGAIN, chat_of, context_length, foreign_errors, read_config
+from evalspec.scoring.forward_pass import Positions, cache_for, logits_at, position_style, read_into_cache, tree_mask
 from evalspec.scoring.gguf_source import alone, is_gguf
 from evalspec.scoring.packing import END_TO_END, attending, packing_for, told_of, worth_while
 from evalspec.scoring.sharing import SEPARATE, Abilities, Layout, Sharing, lay_out

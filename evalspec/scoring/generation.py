@@ -15,10 +15,10 @@ from transformers import DynamicCache
 from evalspec.artifacts.journal import Generated
 from evalspec.artifacts.study import SampledScoring
 from evalspec.artifacts.work import AskedQuestion, BenchmarkWork, EncodedQuestion
-from evalspec.scoring.abilities import cache_for, cache_name
 from evalspec.scoring.arithmetic import products
 from evalspec.scoring.causal_lm import CausalLM, Reading
 from evalspec.scoring.draws import uniforms
+from evalspec.scoring.forward_pass import cache_for, cache_name
 from evalspec.scoring.tokens import Decode, not_finite
 
 BLOCK = 512

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from types import MappingProxyType
 
@@ -76,7 +76,7 @@ def unknown(table: RecordedTable, what: str, wanted: str, known: Sequence[str]) 
     close = get_close_matches(wanted, shown[:MOST_COMPARED], n=1)
     kind = InputError if what == "benchmark" else UnknownModel
     hint = f"did you mean '{close[0]}'?" if close else None
-    return kind(f"'{table.name}' has no results of {what} '{wanted}'; {_it_has(table, list(_closest_first(wanted, known)))}", hint=hint)
+    return kind(f"'{table.name}' has no results of {what} '{wanted}'; {_it_has(table, _closest_first(wanted, known))}", hint=hint)
 
 
 def _it_has(table: RecordedTable, known: Sequence[str]) -> str:
@@ -86,13 +86,11 @@ def _it_has(table: RecordedTable, known: Sequence[str]) -> str:
     return f"it has{listed}" + (f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else "")
 
 
-def _closest_first(wanted: str, known: Sequence[str]) -> Iterator[str]:
+def _closest_first(wanted: str, known: Sequence[str]) -> list[str]:
     matcher = SequenceMatcher(b=wanted.casefold())
 
     def likeness(name: str) -> float:
         matcher.set_seq1(name.casefold())
         return matcher.ratio()
 
-    near: Iterable[str] = sorted(known[:MOST_COMPARED], key=likeness, reverse=True)
-    yield from near
-    yield from known[MOST_COMPARED:]
+    return [*sorted(known[:MOST_COMPARED], key=likeness, reverse=True), *known[MOST_COMPARED:]]

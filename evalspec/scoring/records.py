@@ -12,7 +12,7 @@ from evalspec.artifacts.questions import Question
 from evalspec.artifacts.responses import Origin
 from evalspec.artifacts.sources import RecordedResponses
 from evalspec.artifacts.study import Study
-from evalspec.errors import Diagnostic, EvalspecError, InputError, StudyError, counted, in_file_order
+from evalspec.errors import Diagnostic, EvalspecError, InputError, counted, in_file_order, refuse_all
 from evalspec.places import resolve_inside
 from evalspec.scoring.model_names import UnknownModel, declared_columns
 from evalspec.scoring.replay import BENCHMARK, ID, MODEL, ReadTable, answers_of, as_name, identify_record, read_rows
@@ -36,12 +36,7 @@ class Record:
     identity: RecordIdentity
 
 
-def unplaced(_number: int, error: EvalspecError) -> Iterable[Diagnostic]:
-    """Return the faults of a model without its place in the study."""
-    return error.diagnostics
-
-
-def read_records(study: Study, *, folder: Path, root: Path, at: Place = unplaced) -> tuple[Record, ...]:
+def read_records(study: Study, *, folder: Path, root: Path, at: Place) -> tuple[Record, ...]:
     """Return the record of every model whose responses are recorded; `at` gives the faults of the study's own names their place in it.
 
     Raises StudyError or, where no name is wrong, InputError with every fault, each once.
@@ -64,10 +59,7 @@ def read_records(study: Study, *, folder: Path, root: Path, at: Place = unplaced
             (faults if source.model is None else misnamed).extend(at(number, error))
         except InputError as error:
             faults += error.diagnostics
-    if misnamed:
-        raise StudyError((*misnamed, *faults))
-    if faults:
-        raise InputError(faults)
+    refuse_all(misnamed, faults)
     return tuple(records)
 
 

@@ -102,11 +102,12 @@ def accuracy(scores: FloatArray, design: Design, *, method: ProportionMethod = "
 def _proportion(values: FloatArray, design: Design, moments: DesignMean | None, method: ProportionMethod, level: float) -> Accuracy:
     """Interval of a proportion of independent or stratified 0/1 scores."""
     n, successes = values.size, int(values.sum())
+    counted = successes if design.shares is None else None
+    if _asked_whole(design, n):
+        mean = moments.mean if moments else successes / n
+        return Accuracy(mean, Interval(mean, mean), None, n, f"{method}_effective_n", counted, caution=ALL_ASKED)
     if design.strata is None or moments is None:
         asked = design.asked(n)
-        if asked == 1.0:
-            share = successes / n
-            return Accuracy(share, Interval(share, share), None, n, f"{method}_effective_n", successes, caution=ALL_ASKED)
         effective = n / (1.0 - asked) if asked else None
         interval = effective_limits(successes / n, effective or n, method=method, level=level)
         named = method if effective is None else f"{method}_effective_n"
@@ -118,8 +119,14 @@ def _proportion(values: FloatArray, design: Design, moments: DesignMean | None, 
     groups = group(design.strata, n)
     effective = _effective_n(stratum_parts(values, design, groups), design, groups, level, values)
     interval = effective_limits(moments.mean, effective, method=method, level=level, degrees_of_freedom=moments.degrees_of_freedom)
-    counted = successes if design.shares is None else None
     return Accuracy(moments.mean, interval, moments.standard_error or None, n, f"{method}_stratified", counted, effective)
+
+
+def _asked_whole(design: Design, questions: int) -> bool:
+    """Return whether these are all questions of the pool, or of those of its strata that they are from."""
+    if design.pool is None or design.strata is None:
+        return design.asked(questions) == 1.0
+    return bool(asked_shares(design, group(design.strata, questions)).min() == 1.0)
 
 
 def _bounded(values: FloatArray, design: Design, level: float) -> Accuracy:

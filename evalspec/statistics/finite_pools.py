@@ -50,7 +50,8 @@ def pool_clopper_pearson(successes: int, *, questions: int, pool: int, level: fl
     Returns
     -------
     Interval
-        The shares of the pool that neither hypergeometric tail rejects at ``(1 - level) / 2``; those that the answers allow, when all were asked.
+        The shares of the pool that neither hypergeometric tail rejects at ``(1 - level) / 2``, and the share right of those asked, which is none of
+        a pool's shares and may lie beside them; those that the answers allow, when all were asked.
 
     Raises
     ------
@@ -72,7 +73,8 @@ def pool_clopper_pearson(successes: int, *, questions: int, pool: int, level: fl
         raise ValueError(f"questions must not exceed the pool; got {asked} of {pool}")
     tail = (1.0 - require_fraction("level", level)) / 2.0
     most_wrong, most_right = (most_in_urn(seen, drawn=asked, urn=pool, tail=tail) for seen in (asked - successes, successes))
-    return Interval(1.0 - most_wrong / pool, most_right / pool)
+    share = successes / asked
+    return Interval(min(share, 1.0 - most_wrong / pool), max(share, most_right / pool))
 
 
 def subsample_deviation(scores: ArrayLike, size: int) -> float:

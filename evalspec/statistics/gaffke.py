@@ -133,7 +133,7 @@ def units_of(scores: ArrayLike, design: Design, *, smallest: float = 0.0) -> Uni
             raise ValueError("needs at least 2 clusters; got 1, and one cluster has no spread between clusters")
         totals, sizes = groups.totals(totals), groups.sizes.astype(np.float64)
         totals, sizes = (totals / sizes, np.ones(sizes.size)) if design.by_cluster else (totals, sizes)
-    pairs, counts = np.unique(np.stack([totals, sizes]), axis=1, return_counts=True)
+    pairs, counts = np.unique(np.stack([totals, sizes])[:, sizes > 0.0], axis=1, return_counts=True)
     return Units(pairs[0], pairs[1], counts.astype(np.float64), smallest, weighted=design.shares is not None)
 
 

@@ -1,18 +1,21 @@
 """How well does a bound keep its error rate?  One answer per bound, by the name that results give it.
 
-Assumption: that of the bound. Rates of those that are not exact are measured; see the documentation on gates.
+Assumption: that of the bound. The documentation on gates gives measured rates of those that are not exact, as far as there are any.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-Guarantee = Literal["exact", "conjectured", "effective", "approximate"]
+Guarantee = Literal["exact", "conjectured", "effective", "approximate", "unmeasured"]
 """`exact`: at every sample size. `conjectured`: so, by a conjecture that calculation supports. `effective`: a bound of right and wrong answers on
-the effective number of questions, approximately. `approximate`: the more closely the larger the sample."""
+the effective number of questions, approximately. `approximate`: the more closely the larger the sample, by rates that were measured.
+`unmeasured`: at best so."""
 
 EXACT = ("clopper_pearson", "clopper_pearson_pool", "e_value")
 CONJECTURED = ("fay_lumbard", "gaffke", "gaffke_clustered", "gaffke_cluster_means", "gaffke_weighted")
+APPROXIMATE = ("wilson", "jeffreys", "tango", "score", "mid_p", "t", "cr2_t", "cluster_sign_flip", "max_t")
+UNMEASURED = ("stratified_t", "cluster_means_t")
 AVERAGE = "average over subjects"
 EFFECTIVE = ("_effective_n", "_stratified", "_clustered")
 
@@ -34,6 +37,10 @@ def guarantee(method: str) -> Guarantee:
     named, _, among = method.partition(", ")
     if named in CONJECTURED:
         return "conjectured"
+    if named in UNMEASURED:
+        return "unmeasured"
     if named.endswith(EFFECTIVE) or among == AVERAGE:
         return "effective"
-    return "exact" if named in EXACT else "approximate"
+    if named in EXACT:
+        return "exact"
+    return "approximate" if named in APPROXIMATE else "unmeasured"

@@ -137,12 +137,12 @@ def empirical_bayes_interval(
     drawn = _drawn_accuracies(values, spreads**2, draws, rng)
     counted = None if asked is None else as_floats("asked", asked)
     levels = fewest_levels(values, spreads**-2 if counted is None else counted, tail=tail, shares=counted is not None)
-    means = levels.means(values)
-    errors = levels.totals**-0.5 if counted is None else _eased_errors(means, levels.totals)
-    sets = (drawn, (means + errors * rng.standard_normal((draws, levels.count)))[:, levels.labels])
+    shared = levels.means(values)
+    their_errors = levels.totals**-0.5 if counted is None else _eased_errors(shared, levels.totals)
+    sets = (drawn, (shared + their_errors * rng.standard_normal((draws, levels.count)))[:, levels.labels])
     low, high = np.quantile([harmonies(np.clip(one, 0.0, 1.0), weights, kernel) for one in sets], [tail, 1.0 - tail], axis=1)
     limits = _own_limits(values, spreads, counted, tail) if own is None else _holding("own", own, values)
-    apart = harmonies(_one_apart(means[levels.labels], np.clip(limits, 0.0, 1.0)), weights, kernel)
+    apart = harmonies(_one_apart(shared[levels.labels], np.clip(limits, 0.0, 1.0)), weights, kernel)
     return HarmonyInterval(float(min(low.min(), apart.min())), float(max(high.max(), apart.max())), between_groups(values, spreads), draws)
 
 

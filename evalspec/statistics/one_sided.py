@@ -163,14 +163,15 @@ def bounded_mean_above(differences: ArrayLike, design: Design, limit: float, *, 
     differences
         As `mean_above`, each in [-1, 1].
     design
-        Of the same questions; strata and pools are passed over, and questions then count as independent draws.
+        Of the same questions; strata and pools are passed over, and questions then count as independent draws, by their weights where strata are
+        weighted.
     limit, alpha
         As `above`.
 
     Raises
     ------
     ValueError
-        With a single cluster, or weighted strata.
+        With a single cluster, or a stratum that has a weight and no score.
 
     References
     ----------

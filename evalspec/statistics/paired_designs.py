@@ -117,14 +117,15 @@ def bounded_difference(first: ArrayLike, second: ArrayLike, design: Design, *, l
     first, second
         Scores in [0, 1] of shape (Q,), none missing.
     design
-        Of the same questions; strata and pools are passed over, and questions then count as independent draws.
+        Of the same questions; strata and pools are passed over, and questions then count as independent draws, by their weights where strata are
+        weighted.
     level
         Two-sided confidence level, in (0, 1); each bound takes half of the error.
 
     Raises
     ------
     ValueError
-        With the reason: fewer than two questions, a single cluster, or weighted strata.
+        With the reason: fewer than two questions, a single cluster, or a stratum that has a weight and no score.
 
     References
     ----------

@@ -4,14 +4,12 @@ import json
 import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
-from evalspec.analyses.benchpress import ANALYSIS, compute, estimates, examine, plot_hidden, plot_probes
+from evalspec.analyses.benchpress import ANALYSIS, compute, estimates
 from evalspec.analyses.benchpress_models import FEWEST_KNOWN, NOT_PREDICTABLE, TOO_FEW_KNOWN, TOO_WIDE
 from evalspec.analyses.benchpress_options import BenchpressOptions
 from evalspec.analyses.benchpress_results import BenchpressResult
@@ -20,11 +18,9 @@ from evalspec.artifacts.findings import Finding, Findings
 from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.study import AnalysisRequest
 from evalspec.artifacts.thresholds import Check, Thresholds
-from evalspec.errors import AnalysisError
 from evalspec.gating import PREDICTED, gate
 from evalspec.protocols import Context
 from evalspec.reporting.documents import Documents
-from evalspec.reporting.figures import Chart
 from evalspec.reporting.templates import make_environment
 from evalspec.testing import check_analysis, sample_responses
 
@@ -87,9 +83,14 @@ def computed(**options: Any) -> BenchpressResult:
     return compute(RESPONSES, parsed, Context(rng=np.random.default_rng(1), tables=tables))
 
 
-def told(matrix: bytes | None = None, columns: bytes | None = None, **options: object) -> list[str]:
-    parsed, tables = given(matrix, columns, **options)
-    return [str(fault) for fault in examine(parsed, tables)]
+def rendered(result: BenchpressResult) -> str:
+    request = AnalysisRequest(id="asked", kind="benchpress", benchmarks=("first",), options={"kind": "benchpress"})
+    finding = Finding(request=request, estimates=(), result=json.loads(result.model_dump_json()))
+    environment = make_environment(Documents({"findings.json": {"findings": [json.loads(finding.model_dump_json())]}}))
+    body = environment.get_template(ANALYSIS.template).render(
+        request=request, result=result, at="/findings/0", estimates=(), figure="", further_figures=["(path)"]
+    )
+    return " ".join(re.sub(r"<[^>]+>", " ", body).split())
 
 
 def test_the_study_s_models_are_predicted_where_nothing_is_known_of_them_and_nowhere_else() -> None:
@@ -276,52 +277,6 @@ def test_the_published_method_needs_no_declared_columns_and_takes_ten_starts() -
     assert {row.polarity for row in result.benchmarks} == {"undeclared"}
 
 
-@pytest.mark.parametrize(
-    ("cell", "text", "told_of"),
-    [
-        ((1, 1), "130", "'b1' is declared as percent, and 1 of its scores lie outside, such as 130 of 'row 0'"),
-        ((1, 1), "many", "the score in column 'b1' is no number: 'many'"),
-        ((1, 1), "inf", "the score in column 'b1' is no number: 'inf'"),
-        ((2, 0), "row 0", "the model 'row 0' stands already in line 2"),
-    ],
-)
-def test_each_fault_of_a_matrix_is_named_with_its_line(cell: tuple[int, int], text: str, told_of: str) -> None:
-    lines = matrix_csv().decode().splitlines()
-    cells = lines[cell[0]].split(",")
-    if cell[1] == 0:
-        cells[0] = text
-    else:
-        cells[1 + cell[1]] = text
-    lines[cell[0]] = ",".join(cells)
-    faults = told(("\n".join(lines) + "\n").encode())
-    assert len(faults) == 1
-    assert told_of in faults[0]
-
-
-def test_all_faults_of_scales_are_told_at_once_before_anything_is_computed() -> None:
-    scores = made_up()
-    scores[:, 0] /= 100.0
-    scores[~np.isnan(scores[:, 1]), 1] = 99.9
-    faults = told(matrix_csv(scores))
-    assert any("'b0' is declared as percent, and none of its scores is above" in fault for fault in faults)
-    assert any("scores of 'b1' are alike" in fault for fault in faults)
-    parsed, tables = given(matrix_csv(scores))
-    with pytest.raises(AnalysisError, match="'b0' is declared as percent"):
-        compute(RESPONSES, parsed, Context(rng=np.random.default_rng(1), tables=tables))
-
-
-@pytest.mark.parametrize("mode", ["audit", "compat"])
-@pytest.mark.parametrize("scores", [[1200.0], [1200.0] * 2, [1200.0] * ROWS])
-def test_a_scale_without_an_end_needs_two_different_scores_in_either_mode(mode: str, scores: list[float]) -> None:
-    matrix = made_up()
-    matrix[:, 7] = np.nan
-    matrix[: len(scores), 7] = scores
-    faults = told(matrix_csv(matrix), mode=mode)
-    assert len(faults) == 1
-    assert "'b7'" in faults[0]
-    assert "leave_out" in faults[0]
-
-
 def test_a_column_without_a_score_is_said_to_be_unpredictable_and_a_full_matrix_to_have_no_empty_cell() -> None:
     matrix = made_up()
     matrix[:, 6] = np.nan
@@ -336,180 +291,6 @@ def test_a_column_without_a_score_is_said_to_be_unpredictable_and_a_full_matrix_
     assert "No cell is empty that could be predicted" in rendered(result)
 
 
-def test_mixed_scales_are_refused_until_they_are_left_out() -> None:
-    columns = columns_csv(b4="mixed")
-    faults = told(columns=columns)
-    assert len(faults) == 1
-    assert "'b4' has a mixed scale" in faults[0]
-    assert "leave_out: [b4]" in faults[0]
-    assert told(columns=columns, leave_out=["b4"]) == []
-    assert any("'b4' is 'percents'" in fault and "one of percent" in fault for fault in told(columns=columns_csv(b4="percents")))
-
-
-@pytest.mark.parametrize(
-    ("options", "told_of"),
-    [
-        ({"targets": ["b9"]}, "targets names 'b9', which the matrix does not have"),
-        ({"leave_out": ["b9"]}, "leave_out names 'b9'"),
-        ({"measured": [{"benchmark": "first", "column": "b7"}]}, "'b7' has no highest score, and a benchmark of a study measures shares"),
-        ({"measured": [{"benchmark": "first", "column": "b9"}]}, "measured names 'b9'"),
-        ({"models": [{"model": "model-0", "row": "row 99"}]}, "models names the row 'row 99'"),
-        ({"models": [{"model": "model-0", "known": {"b9": 1.0}}]}, "known of model 'model-0' names 'b9'"),
-        ({"models": [{"model": "model-0", "known": {"b0": 130.0}}]}, "130 for 'b0', known of model 'model-0', is not on its scale of 0 to 100"),
-        ({"models": [{"model": "model-0", "known": {"b0": 0.7}}]}, "0.7 for 'b0', known of model 'model-0', looks like a fraction"),
-        ({"probes": {"candidates": ["b9"]}}, "candidates of probes names 'b9'"),
-        ({"probes": {"candidates": ["b2", "b3"], "budget": 2.5}}, "the budget of 2.5 buys no candidate"),
-    ],
-)
-def test_what_the_options_say_must_be_in_the_matrix(options: dict[str, Any], told_of: str) -> None:
-    faults = told(**options)
-    assert len(faults) == 1
-    assert told_of in faults[0]
-
-
-def test_an_unknown_column_to_leave_out_hides_no_other_fault() -> None:
-    faults = told(leave_out=["b9"], targets=["b8"], probes={"candidates": ["b9"]})
-    assert [fault.split(" names")[0].split(": ")[1] for fault in faults] == ["leave_out", "targets", "candidates of probes"]
-
-
-def test_faults_of_matrix_columns_and_options_are_told_at_once_in_file_order() -> None:
-    lines = matrix_csv().decode().splitlines()
-    lines[3] = lines[3].replace("row 2", "row 0")
-    lines[2] = "row 1," + ",".join(["many", *lines[2].split(",")[2:]])
-    faults = told(("\n".join(lines) + "\n").encode(), columns_csv(b4="percents"), leave_out=["b9"], targets=["b8"])
-    assert [fault.split(": ")[0] for fault in faults] == ["columns.csv:6:1", "scores.csv:1:1", "scores.csv:1:1", "scores.csv:3:1", "scores.csv:4:1"]
-    ragged = told("\n".join([*lines, "row 99,1,2"]).encode(), columns_csv(b4="percents"))
-    assert any(fault.startswith("columns.csv") for fault in ragged)
-    assert any("the row has 3 cells" in fault for fault in ragged)
-
-
-def test_a_sound_matrix_has_no_fault() -> None:
-    assert told(models=MODELS) == []
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"columns": None},
-        {"models": [{"model": "a", "row": "x"}, {"model": "a"}]},
-        {"models": [{"model": "a", "row": "x"}, {"model": "b", "row": "x"}]},
-        {"measured": [{"benchmark": "first", "column": "b0"}, {"benchmark": "second", "column": "b0"}]},
-        {"level": 1.0},
-        {"blocks": [1]},
-        {"draws": 10},
-        {"probes": {"steps": 0}},
-    ],
-)
-def test_impossible_options_are_refused(options: dict[str, Any]) -> None:
-    named = {"matrix": {"path": "m.csv", "sha256": "0" * 64}, "columns": {"path": "c.csv", "sha256": "1" * 64}, **options}
-    with pytest.raises(ValidationError):
-        BenchpressOptions.model_validate_json(json.dumps({"kind": "benchpress", **named}))
-
-
 def test_it_passes_what_every_analysis_must_pass() -> None:
     parsed, tables = given(models=MODELS[:1], measured=[{"benchmark": "second", "column": "b5"}], probes={"steps": 1, "folds": 2})
     check_analysis(ANALYSIS, json.loads(parsed.model_dump_json()), RESPONSES, tables=tables)
-
-
-@pytest.mark.parametrize(
-    ("probes", "why"),
-    [
-        ('{"steps": 3, "folds": null, "candidates": ["b2", "b3"]}', "3 probes were asked for, and only 2 were added: there are no more candidates."),
-        (
-            '{"steps": 4, "folds": null, "budget": 6}',
-            "were added: no further candidate fits the budget and leaves a hidden score that can be predicted.",
-        ),
-    ],
-)
-def test_a_search_that_ends_early_says_how_many_probes_were_asked_for(probes: str, why: str) -> None:
-    assert why in rendered(computed(probes=probes))
-
-
-def test_a_search_that_finds_all_probes_says_nothing_of_an_early_end() -> None:
-    assert "were asked for" not in rendered(computed(probes='{"steps": 2, "folds": 4}'))
-
-
-def test_hidden_scores_are_drawn_against_their_predictions_and_probes_as_a_path() -> None:
-    result = computed(probes='{"steps": 2, "folds": 4}')
-    chart = Chart()
-    plot_hidden(result, chart)
-    drawn: Any = chart.draw("wide").drawn
-    line, cloud, own = drawn["curves"]
-    assert (line["joined"], cloud["joined"], own["joined"]) == (True, False, False)
-    assert [(point["x"], point["y"]) for point in cloud["points"]] == [(point.actual, point.predicted) for point in result.drawn]
-    path = Chart()
-    plot_probes(result, path)
-    assert [len(curve["points"]) for curve in path.draw("narrow").drawn["curves"]] == [2, 2, 2]  # type: ignore[union-attr, index, call-overload]
-    without = Chart()
-    plot_probes(computed(), without)
-    assert without.empty
-
-
-def rendered(result: BenchpressResult) -> str:
-    request = AnalysisRequest(id="asked", kind="benchpress", benchmarks=("first",), options={"kind": "benchpress"})
-    finding = Finding(request=request, estimates=(), result=json.loads(result.model_dump_json()))
-    environment = make_environment(Documents({"findings.json": {"findings": [json.loads(finding.model_dump_json())]}}))
-    body = environment.get_template(ANALYSIS.template).render(
-        request=request, result=result, at="/findings/0", estimates=(), figure="", further_figures=["(path)"]
-    )
-    return " ".join(re.sub(r"<[^>]+>", " ", body).split())
-
-
-def test_the_report_says_that_a_prediction_is_no_measurement_and_labels_the_published_definitions() -> None:
-    text = rendered(computed(probes='{"steps": 2, "folds": 4}'))
-    assert "A prediction is no measurement. " in text
-    assert "It satisfies no check" in text
-    assert "Predicted, not measured: model-0" in text
-    assert "Published definition: all of them at once, each in its own units" in text
-    assert "counts the probes' own scores as predicted without error" in text.replace("&#39;", "'")
-    assert "(path)" in text
-    assert TOO_FEW_KNOWN.replace("'", "&#39;") in text
-    assert text.index("Benchmarks whose scale ends, in points") < text.index("Published definition")
-
-
-@pytest.mark.parametrize(
-    "place", ["templates/analyses/benchpress.html.j2", "docs/benchpress.md", "specs/benchpress.yaml", "specs/benchpress/README.md"]
-)
-def test_no_text_says_that_testing_may_be_skipped(root: Path, place: str) -> None:
-    text = (root / place).read_text(encoding="utf-8").lower()
-    for words in ("skip", "instead of running", "instead of testing", "without running", "without testing", "no need to", "not need to", "save "):
-        assert words not in text, words
-
-
-def test_a_completion_that_is_no_better_than_a_baseline_is_said_aloud() -> None:
-    result = computed()
-
-    def page(**medians: float) -> str:
-        errors = [row.model_copy(update={"median": medians[row.predictor]}) for row in result.errors]
-        return rendered(result.model_copy(update={"errors": tuple(errors)})).replace("&#39;", "'")
-
-    assert "no better than" not in page(completion=2.0, additive=3.0, median=4.0)
-    assert "no better than benchmark's median (" in page(completion=2.0, additive=3.0, median=2.0)
-    assert "no better than model and benchmark alone or benchmark's median (" in page(completion=2.0, additive=1.0, median=1.5)
-
-
-def test_the_report_of_a_result_without_probes_or_predictions_is_whole() -> None:
-    assert "Which few benchmarks tell most" not in rendered(computed())
-    assert "Predicted, not measured" not in rendered(computed(targets='["b0"]', models="[]"))
-
-
-def test_a_search_that_finds_no_probe_says_so_and_draws_nothing() -> None:
-    result = computed(probes='{"steps": 2, "folds": 4}')
-    assert result.probes is not None
-    nothing = result.model_copy(update={"probes": result.probes.model_copy(update={"rows": (), "others": ()})})
-    assert "No probe leaves a hidden score that can be predicted" in rendered(nothing)
-    chart = Chart()
-    plot_probes(nothing, chart)
-    assert chart.empty
-
-
-def test_the_published_method_prints_the_published_figures_under_their_label(shared: Path) -> None:
-    matrix = (shared / "data" / "benchpress" / "scores.csv").read_bytes()
-    named = {"kind": "benchpress", "mode": "compat", "matrix": {"path": "scores.csv", "sha256": sha256_hex(matrix)}, "targets": ["mmlu_pro"]}
-    options = BenchpressOptions.model_validate_json(json.dumps(named))
-    result = compute(RESPONSES, options, Context(rng=np.random.default_rng(1), tables={sha256_hex(matrix): matrix}))
-    pooled = next(row for row in result.errors if (row.scope, row.predictor) == ("published", "completion"))
-    assert (pooled.median, pooled.median_relative) == pytest.approx((4.598, 0.0776), abs=5e-4)
-    order = {(row.margin, row.hidden): row.median for row in result.order if row.published or row.margin == 0}
-    assert (order[0.0, "any"], order[5.0, "any"]) == pytest.approx((0.8383, 0.9205), abs=5e-5)
-    assert [(block.benchmarks, block.models) for block in result.blocks] == [(4, 42), (7, 11), (10, 7), (13, 6)]

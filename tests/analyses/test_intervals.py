@@ -79,8 +79,8 @@ def test_an_extreme_count_has_no_one_sided_bound_where_questions_are_no_independ
 
 def test_the_report_says_the_one_sided_bound_in_a_sentence() -> None:
     words = rendered(ANALYSIS, responses_of([[0.0] * 40, [1.0] * 40, [1.0] * 20 + [0.0] * 20]), {"kind": "intervals"})
-    assert "m0 , b: 0 of 40 answers are right. Taken by itself, the true share is at most 7.2 % : the exact one-sided bound" in words
-    assert "m1 , b: 40 of 40 answers are right. Taken by itself, the true share is at least 92.8 %" in words
+    assert "m0 , b: 0 of 40 questions are answered correctly. Taken by itself, the true share is at most 7.2 % : the exact one-sided bound" in words
+    assert "m1 , b: 40 of 40 questions are answered correctly. Taken by itself, the true share is at least 92.8 %" in words
     assert "20 of 40 answers" not in words
     assert "± 0.0" not in words
 
@@ -151,6 +151,16 @@ def test_an_average_over_subjects_stands_beside_the_one_over_questions_and_is_th
     assert [(one.metric, one.value) for one in overall] == [("accuracy", pytest.approx(0.7))]
     assert "average over subjects" in overall[0].method
     assert result_for([[1.0, 0.0]], average="macro").rows[0].undefined == NEEDS_SUBJECTS
+
+
+@pytest.mark.parametrize("method", ["wilson", "clopper_pearson"])
+def test_an_average_over_the_subjects_of_a_pool_is_refused_where_the_sample_has_none_of_one(method: str) -> None:
+    pool = Pool(size=1010, subjects={"law": 1000, "art": 10})
+    drawn = {"subjects": ("law",) * 50, "strata": True, "sample": "simple", "pool": pool}
+    macro, micro, law = result_for([[1.0] * 50], changes=drawn, average="macro", method=method).rows
+    assert (macro.average, macro.value) == ("macro", None)
+    assert macro.undefined == "subject art has a weight in the mean and no scored question"
+    assert micro.value == law.value == 1.0
 
 
 def test_clusters_leave_fewer_effective_questions_and_few_of_them_are_flagged() -> None:

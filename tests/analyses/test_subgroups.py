@@ -11,6 +11,7 @@ from statsmodels.stats.multitest import multipletests
 
 from evalspec.analyses.subgroups import ANALYSIS, CLUSTERED, NO_STRATA, check_test, compute, estimates
 from evalspec.analyses.subgroups_results import SubgroupsOptions, SubgroupsResult
+from evalspec.artifacts.protocol import Pool
 from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.thresholds import Check
 from evalspec.protocols import Context
@@ -39,6 +40,16 @@ def test_each_subject_of_one_model_is_held_against_all_others() -> None:
         assert (row.p_value, row.test) == (pytest.approx(raw[-1]), "fisher")
     assert [row.p_adjusted for row in result.rows] == pytest.approx(multipletests(raw, method="holm")[1])
     assert result.family_size == 3
+
+
+def test_a_subject_is_held_against_others_of_a_pool_that_were_asked_whole() -> None:
+    weights, subjects = np.repeat([1.5, 0.5], 6), ("law",) * 6 + ("art",) * 6
+    pool = Pool(size=24, subjects={"law": 18, "art": 6})
+    found = responses_of([[1, 0] * 3 + [1] * 4 + [0] * 2], subjects=subjects, strata=True, sample="stratified", weights=weights, pool=pool)
+    law = next(row for row in computed(found, model="m0").rows if row.subject == "law")
+    error = np.sqrt(0.3 / 6 * (1 - 6 / 18))  # of the law questions alone: what is known of the others is certain
+    assert (law.elsewhere, law.test) == (pytest.approx(4 / 6), "welch")
+    assert law.p_value == pytest.approx(2 * stats.t.sf((4 / 6 - 0.5) / error, 5))
 
 
 def test_a_family_that_is_not_adjusted_has_no_adjusted_p_value_and_decides_by_each_test() -> None:

@@ -139,6 +139,13 @@ def test_ranks_by_max_t_are_called_approximate(design: dict[str, object] | None)
     assert "rests on ranks by max-T, which keeps its error rate approximately only; method exact" in warning
 
 
+def test_ranks_by_two_sided_tests_are_said_not_to_cover_separations_the_wrong_way_round() -> None:
+    (warning,) = guarantee_warnings(planned(**ACCURACY, at_most=2), {"c": CheckTest("ranks_holm", 0.05)})
+    assert "rests on ranks by two-sided tests and Holm's method, which keeps its error rate approximately only" in warning
+    assert "method exact covers separations the wrong way round too" in warning
+    assert not list(guarantee_warnings(planned(**ACCURACY, at_most=2), {"c": CheckTest("ranks_exact", 0.05, exact_means=True)}))
+
+
 def test_a_value_alone_and_chosen_questions_have_no_error_rate_to_speak_of() -> None:
     test = {"c": CheckTest("wilson", 0.025)}
     assert not list(guarantee_warnings(planned(**ACCURACY, at_least=0.7, bound="value"), test))

@@ -72,7 +72,8 @@ def test_a_floor_says_which_true_accuracy_passes_and_with_a_declared_one_its_pow
 def test_a_floor_that_even_perfect_answers_do_not_clear_is_warned_of() -> None:
     found = forecast(EXACT_FLOOR, questions=30, **ACCURACY, at_least=0.9)
     (warning,) = gate_warnings((found,))
-    assert warning == "check 'c' on 'x' cannot pass on 30 questions: even 30 right answers of 30 leave the bound on the other side of 0.9"
+    told = "at an alpha of 0.025 even 30 right answers of 30 leave the bound on the other side of 0.9"
+    assert warning == f"check 'c' on 'x' cannot pass at its planned alpha on 30 questions: {told}"
 
 
 def test_a_gate_that_is_unlikely_to_decide_is_warned_of_with_its_power_and_what_it_needs() -> None:

@@ -12,7 +12,7 @@ from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Protocol,
 from evalspec.artifacts.questions import QuestionBank, QuestionSet
 from evalspec.artifacts.samples import SampleStratified
 from evalspec.artifacts.schedule import Device, MemoryNeed, Schedule
-from evalspec.artifacts.study import Benchmark, Groups, OptionScoring, Study
+from evalspec.artifacts.study import AnalysisRequest, Benchmark, Groups, OptionScoring, Study
 from evalspec.artifacts.work import WorkOrder, jobs_of, orders_of
 from evalspec.planning.describe import describe
 from evalspec.planning.protocol import build_protocol
@@ -165,6 +165,10 @@ def test_strata_are_listed_and_those_that_give_nothing_are_a_warning(planned: Pl
     none = replace(planned.draws["everyday"], strata=tuple(replace(stratum, drawn=0) for stratum in planned.draws["everyday"].strata))
     warned = build_schedule(planned.protocol, orders=planned.orders, draws=[none], outlook=Outlook(devices=(CPU,), memory=NEEDS))
     assert warned.warnings == ("benchmark 'everyday': 3 of 3 subjects give no question to this sample (art, law, zoo)",)
+    macro = AnalysisRequest(id="a", kind="intervals", benchmarks=("everyday",), options={"average": "macro"})
+    averaged = planned.protocol.model_copy(update={"analyses": (macro,)})
+    told = build_schedule(averaged, orders=planned.orders, draws=[none], outlook=Outlook(devices=(CPU,), memory=NEEDS))
+    assert told.warnings == (f"{warned.warnings[0]}, and the average over subjects of analysis 'a' leaves them out",)
 
 
 def test_questions_in_clusters_are_said_to_have_no_forecast_and_not_one_that_takes_them_as_independent(

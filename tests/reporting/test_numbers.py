@@ -37,6 +37,11 @@ proportions = st.floats(0, 1)
         (0.0468, "gap", "4.7 points"),
         (0.0468, "gap_bare", "4.7"),
         (0.0004, "gap", "0.04 points"),
+        (0.9963, "index", "0.996"),
+        (0.9998, "index", "0.9998"),
+        (0.99999, "index_bare", "> 0.9999"),
+        (1 - 1e-12, "index", "1.000"),  # of groups of one size, up to what summing leaves
+        (1.0, "index", "1.000"),
         (0.95, "level", "95 %"),
         (1 - 0.05 / 12, "level", "99.58 %"),
         (1 - 1.5e-5, "level", "99.9985 %"),

@@ -158,6 +158,11 @@ def test_what_has_no_bound_is_refused_with_the_reason() -> None:
         gaffke_p(units_of([1.0]), -0.1)
 
 
+def test_questions_without_weight_leave_the_bound_of_the_others() -> None:
+    shares = Design(strata=np.array(list("aabbb")), shares={"a": 0.0, "b": 1.0})
+    assert gaffke_bound(units_of_design([1.0, 0.0, 1.0, 0.5, 1.0], shares)) == pytest.approx(gaffke_bound(units_of([1.0, 0.5, 1.0])), rel=1e-12)
+
+
 # Found by `python -m benchmarks.weighted_strata`: few questions of large weight and chances that go with the weights.
 UNFAVOURABLE = [
     Strata(np.array([5, 12]), np.array([1.0, 0.4167]), np.array([0.644, 1.0])),

@@ -136,6 +136,15 @@ def test_reshuffled_labels_find_groups_that_differ_and_only_those() -> None:
         reshuffle_groups([1.0, 0.0], ["a", "a"], draws=9, rng=NEW(1))
 
 
+def test_reshuffled_labels_take_an_unequal_spread_around_one_mean_for_a_difference_of_groups() -> None:
+    labels, rng = np.repeat(["few", "many"], [20, 200]), NEW(5)
+    spread = np.repeat([0.5, 0.04], [20, 200])  # shares of questions on which the two models part, each as often either's
+    found = [
+        reshuffle_groups(np.where(rng.random(220) < spread, rng.choice([-1.0, 1.0], 220), 0.0), labels, draws=99, rng=rng).p_value for _ in range(60)
+    ]
+    assert 0.15 < np.mean(np.array(found) <= 0.05) < 0.55  # about a third
+
+
 @pytest.mark.parametrize("labels", [None, np.array([f"c{index % 17:02}" for index in range(120)])])
 def test_bounds_of_differences_are_those_of_the_one_sided_test_and_leave_out_zero_exactly_where_it_rejects(labels: np.ndarray | None) -> None:
     design = Design(clusters=labels)
