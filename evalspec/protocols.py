@@ -114,7 +114,8 @@ class CheckTest:
     `alpha` is the chance of a false pass where the truth lies at the limit, on its one side, at this look where `looks` are planned; with
     `shared_by_subjects` it is that of all subjects of the analysis together, each of which gets its part. `no_difference` says that passing is
     planned for models that do not differ. With `exact_means` Gaffke's test takes the place of McNemar's where scores are fractional or questions
-    come in clusters. `macro` says that every subject counts the same, so that questions may weigh differently.
+    come in clusters. `macro` says that every subject counts the same, so that questions may weigh differently. Of `directions` of pairs that are
+    tested together, one must stand at `alpha` / `directions` for any to be separated.
     """
 
     test: str
@@ -125,6 +126,7 @@ class CheckTest:
     shared_by_subjects: bool = False
     exact_means: bool = False
     macro: bool = False
+    directions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

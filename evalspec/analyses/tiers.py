@@ -103,9 +103,11 @@ def stricter(options: TiersOptions, divisor: int) -> TiersOptions:
     return options.model_copy(update={"alpha": options.alpha / divisor})
 
 
-def check_test(options: TiersOptions, _check: Check, _models: Sequence[str], _benchmarks: int) -> CheckTest:
+def check_test(options: TiersOptions, _check: Check, models: Sequence[str], benchmarks: int) -> CheckTest:
     """Return what a check of a rank rests on; with which power is not known before scoring."""
-    return CheckTest(f"ranks_{options.method}", options.alpha, exact_means=options.method == "exact")
+    # Holm's method asks of a two-sided p-value of a pair what it asks of the smaller one of its two directions.
+    directions = None if options.method == "max_t" else len(models) * (len(models) - 1) * benchmarks
+    return CheckTest(f"ranks_{options.method}", options.alpha, exact_means=options.method == "exact", directions=directions)
 
 
 def _models(result: TiersResult) -> Counter[str]:

@@ -5,6 +5,7 @@ What a bound is called follows from how the questions came about and from the ki
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -70,7 +71,7 @@ def guarantee_warnings(protocol: Protocol, tests: Mapping[str, CheckTest | None]
             rests_on = _rests_on(check, tested, benchmark)
             if rests_on:
                 yield f"{place} rests on {rests_on.format(METHODS.get(request.kind, 'method exact'))}"
-            short = too_few_clusters(check, tested, benchmark)
+            short = too_few_clusters(check, tested, benchmark) or _too_few_questions(tested, benchmark)
             if short:
                 yield f"{place} {short}"
 
@@ -122,3 +123,12 @@ def too_few_clusters(check: Check, tested: CheckTest, benchmark: ProtocolBenchma
     fewest = fewest_draws(share, alpha=tested.alpha)
     best = f"{'right' if check.lower else 'wrong'} answers alone" if floor else "models that do not differ on any question"
     return f"is not cleared by {best} with {count} clusters: that takes at least {fewest}, of one size" if count < fewest else None
+
+
+def _too_few_questions(tested: CheckTest, benchmark: ProtocolBenchmark) -> str | None:
+    """Return that even a model that alone is right on every question would be separated from no other; None where questions are enough."""
+    if not tested.directions or benchmark.clusters is not None or benchmark.pool is not None or why_fractional(benchmark):
+        return None
+    count, fewest = len(benchmark.questions), math.ceil(math.log2(tested.directions / tested.alpha))
+    together = f"{tested.directions:,} directions of pairs are tested together, which takes at least {fewest}"
+    return f"rests on ranks, and {count} questions separate no two models: {together}" if count < fewest else None

@@ -136,6 +136,8 @@ def _discordance(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest) 
 
 def _of_share(empty: GateForecast, check: Check, tested: CheckTest) -> GateForecast:
     """A ceiling for the share of right answers is a floor for that of wrong ones."""
+    if empty.limit in ((1.0,) if check.lower else (0.0,)):
+        return empty.model_copy(update={"power": 0.0, "why_not": f"no bound comes to {empty.limit:g}, whatever the answers"})
     if not 0.0 < empty.limit < 1.0:
         return empty.model_copy(update={"undefined": f"a limit of {empty.limit:g} is passed always or never"})
     truth, lower = check.assume.accuracy if check.assume else None, check.lower

@@ -41,7 +41,8 @@ def read_records(study: Study, *, folder: Path, root: Path, at: Place) -> tuple[
 
     Raises StudyError or, where no name is wrong, InputError with every fault, each once.
     """
-    read, records = _reader(study), []
+    written: dict[Path, str] = {}
+    read, records = _reader(study, written), []
     scored = [benchmark.id for benchmark in study.benchmarks if benchmark.score is not None]
     misnamed, faults = list[Diagnostic](), list[Diagnostic]()
     for number, model in enumerate(study.models):
@@ -50,6 +51,7 @@ def read_records(study: Study, *, folder: Path, root: Path, at: Place) -> tuple[
             continue
         try:
             path = resolve_inside(source.responses, folder=folder, root=root)
+            written.setdefault(path, source.responses)
             identity = identify_record(path, name=source.model or model.id, origin=source.responses, sha256=source.sha256, read=read)
             records.append(Record(model.id, path, read(path), identity))
             for benchmark in scored:
@@ -93,14 +95,14 @@ def left_out(records: Sequence[Record], sources: Sources) -> Iterator[str]:
         yield from _left_out(sharing[0].table, {record.identity.model for record in sharing}, sources)
 
 
-def _reader(study: Study) -> ReadTable:
-    """Return what reads each table once, also one that cannot be read."""
+def _reader(study: Study, written: Mapping[Path, str]) -> ReadTable:
+    """Return what reads each table once, also one that cannot be read, and tells it by its path as the study has written it."""
     shown, declared = strictest(benchmark.disclosure for benchmark in study.benchmarks), declared_columns(study)
 
     @cache
     def read_once(path: Path) -> RecordedTable | InputError:
         try:
-            return replace(RecordedTable.read(path, shown), declared=declared)
+            return replace(RecordedTable.read(path, shown, written=written[path]), declared=declared)
         except InputError as error:
             return error
 

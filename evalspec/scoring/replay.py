@@ -49,7 +49,7 @@ def identify_record(path: Path, *, name: str, origin: str, sha256: str | None = 
     table = read(path)
     if sha256 is not None and table.sha256 != sha256:
         raise InputError(
-            f"'{path.name}' has SHA-256 {table.sha256}; the study declares {sha256}", hint="the file has changed, or the digest is another file's"
+            f"'{table.name}' has SHA-256 {table.sha256}; the study declares {sha256}", hint="the file has changed, or the digest is another file's"
         )
     answers_of(table, name, None, table.faults())
     return RecordIdentity(sha256=table.sha256, model=name, origin=origin)

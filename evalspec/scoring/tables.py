@@ -33,9 +33,9 @@ class RecordedTable:
     declared: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path, disclosure: Disclosure = "none") -> RecordedTable:
-        """Read a table; raises InputError with every fault when it is not there, not one of the known forms, or too large."""
-        name = path.name
+    def read(cls, path: Path, disclosure: Disclosure = "none", *, written: str | None = None) -> RecordedTable:
+        """Read a table, told by its path as `written`; raises InputError with every fault when it is not there, of no known form, or too large."""
+        name = written or path.name
         if not name.lower().endswith(ENDINGS):
             raise InputError(f"'{name}' is no table of results that can be read", hint=f"the name must end in {', '.join(ENDINGS)}")
         content = read_file(path, name=name)

@@ -99,6 +99,9 @@ def test_a_row_says_which_interval_it_has_and_what_it_rests_on() -> None:
     assert "Wilson, clusters" in clustered
     assert "12 clusters: fewer than 30, so the interval may cover less often than its level" in clustered
     assert "Wilson, finite pool" in section("intervals", SHAPES["pool"])
+    passed_over = "it passes over the pool, as if they were independent draws"
+    assert passed_over in section("mcnemar", SHAPES["pool"], family="all_pairs")
+    assert passed_over not in section("mcnemar", SHAPES["plain"], family="all_pairs")
     assert "right or wrong and questions are independent draws" in section("intervals", SHAPES["plain"])
 
 

@@ -12,8 +12,8 @@ from statsmodels.stats.multitest import multipletests
 
 from evalspec.analyses.pairs import WEIGHTED
 from evalspec.analyses.separations import NO_COMMON, ONE_MODEL
-from evalspec.analyses.tiers import ANALYSIS, ONE_CLUSTER, TOO_MANY, compute, estimates, plot, stricter
-from evalspec.analyses.tiers_results import TiersOptions, TiersResult
+from evalspec.analyses.tiers import ANALYSIS, ONE_CLUSTER, TOO_MANY, check_test, compute, estimates, plot, stricter
+from evalspec.analyses.tiers_results import Method, TiersOptions, TiersResult
 from evalspec.artifacts.findings import Findings
 from evalspec.artifacts.responses import Responses
 from evalspec.artifacts.study import AnalysisRequest
@@ -273,3 +273,14 @@ def test_exact_ranks_of_clusters_rest_on_gaffke_s_test(sizes: tuple[int, ...]) -
     text = rendered(ANALYSIS, responses, {"kind": "tiers", "method": "exact"})
     assert "Gaffke’s test of the differences of whole clusters, in both directions, and Holm’s method keeps the chance" in text
     assert "any model is called better than one that is at least as accurate" in text
+
+
+@pytest.mark.parametrize("method", ["holm", "exact"])
+def test_the_planned_directions_say_from_how_many_questions_on_anything_can_be_separated(method: Method) -> None:
+    planned = check_test(
+        TiersOptions(kind="tiers", method=method), Check(id="c", analysis="ranks", metric="rank", model="m0", at_most=1), ["m0", "m1"], 1
+    )
+    fewest = next(count for count in range(1, 20) if planned.directions and 2.0**-count <= planned.alpha / planned.directions)
+    for questions, separated in ((fewest - 1, 0), (fewest, 1)):
+        responses = responses_of(np.vstack([np.ones(questions), np.zeros(questions)]))
+        assert computed(responses, method=method).benchmarks[0].separated == separated

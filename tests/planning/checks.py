@@ -8,9 +8,10 @@ from evalspec.artifacts.study import AnalysisRequest, LetterScoring
 from evalspec.artifacts.thresholds import Check, Thresholds
 from evalspec.protocols import CheckTest
 
-ANALYSES = ("pairs", "accuracy", "subgroups", "article_compat")
+ANALYSES = ("pairs", "accuracy", "subgroups", "article_compat", "ranks")
 DIFFERENCE = {"analysis": "pairs", "metric": "difference", "model": "a", "baseline": "b"}
 ACCURACY = {"analysis": "accuracy", "metric": "accuracy", "model": "a"}
+RANK = {"analysis": "ranks", "metric": "rank", "model": "a", "at_most": 1}
 MCNEMAR = CheckTest("exact", 0.025)
 NO_LOSS = CheckTest("fay_lumbard", 0.025, no_difference=True)
 EXACT_FLOOR = CheckTest("clopper_pearson", 0.025)

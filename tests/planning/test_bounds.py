@@ -11,7 +11,7 @@ from evalspec.planning.bounds import BOUNDS, KEPT, guarantee_warnings
 from evalspec.protocols import CheckTest
 from evalspec.statistics.guarantees import guarantee
 
-from .checks import ACCURACY, DIFFERENCE, EXACT_FLOOR, NO_LOSS, planned
+from .checks import ACCURACY, DIFFERENCE, EXACT_FLOOR, NO_LOSS, RANK, planned
 
 
 @pytest.mark.parametrize("method", ["wilson", "jeffreys"])
@@ -155,3 +155,17 @@ def test_a_value_alone_and_chosen_questions_have_no_error_rate_to_speak_of() -> 
 def test_a_check_of_the_article_s_recipe_is_told_of_another_analysis() -> None:
     (warning,) = guarantee_warnings(planned(**{**DIFFERENCE, "analysis": "article_compat"}, above=0.01), {"c": CheckTest("score", 0.025)})
     assert warning.endswith("approximately only; noninferiority by method exact kept it wherever it was computed")
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.0125])
+def test_ranks_of_too_few_questions_for_any_separation_are_warned_of(alpha: float) -> None:
+    rank, fewest = CheckTest("ranks_exact", alpha, exact_means=True, directions=12), {0.05: 8, 0.0125: 10}[alpha]
+    assert 2.0**-fewest <= alpha / 12 < 2.0 ** (1 - fewest)
+    (warning,) = guarantee_warnings(planned(questions=fewest - 1, **RANK), {"c": rank})
+    assert warning == (
+        f"check 'c' on 'x' rests on ranks, and {fewest - 1} questions separate no two models: 12 directions of pairs are tested together, "
+        f"which takes at least {fewest}"
+    )
+    assert not list(guarantee_warnings(planned(questions=fewest, **RANK), {"c": rank}))
+    for design in ({"pool": True}, {"clustered": True}, OTHER_SCORES):
+        assert not [one for one in guarantee_warnings(planned(questions=2, design=design, **RANK), {"c": rank}) if "separate no two" in one]

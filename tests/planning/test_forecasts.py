@@ -111,6 +111,14 @@ def test_where_power_is_not_known_the_reason_is_given(
     assert not list(gate_warnings((found,)))
 
 
+@pytest.mark.parametrize(("limit", "named"), [({"at_least": 1.0}, "1"), ({"at_most": 0.0}, "0")])
+def test_a_limit_that_no_bound_comes_to_is_warned_of(limit: dict[str, float], named: str) -> None:
+    (warning,) = gate_warnings((forecast(EXACT_FLOOR, **ACCURACY, **limit),))
+    assert warning == (
+        f"check 'c' on 'x' cannot pass at its planned alpha on 500 questions, the chance is 0 %: no bound comes to {named}, whatever the answers"
+    )
+
+
 @pytest.mark.parametrize(
     ("limit", "told"),
     [

@@ -59,6 +59,18 @@ def test_faults_stand_in_the_order_of_the_file_whichever_model_they_are_about(tm
     assert [str(fault.location) for fault in caught.value.diagnostics] == ["t.csv:2:1", "t.csv:3:1", "t.csv:4:1", "t.csv:5:1", "u.csv:2:1"]
 
 
+def test_tables_of_one_name_in_two_folders_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("first", "second", "third"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "t.csv").write_text("id,score\nq0,2\n" if folder != "third" else "")
+    records = read(study_of(recorded("a", "first/t.csv"), recorded("b", "second/t.csv")), tmp_path)
+    with pytest.raises(InputError) as caught:
+        check_records(records, {"b0": FIRST})
+    assert [str(fault.location) for fault in caught.value.diagnostics] == ["first/t.csv:2:1", "second/t.csv:2:1"]
+    with pytest.raises(InputError, match=r"'third/t\.csv' is empty"):
+        read(study_of(recorded("a", "third/t.csv")), tmp_path)
+
+
 def test_rows_of_unknown_questions_and_models_are_counted_with_their_first_line(tmp_path: Path) -> None:
     rows = ["id,model,score", "q0,a,1", "r0,a,1", "zz,a,1", "yy,a,1", "q0,other,1", "q1,third,1", "q1,third,x"]
     (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
