@@ -24,7 +24,7 @@ from evalspec.analyses.article_compat_results import (
 from evalspec.analyses.sources import TANGO
 from evalspec.artifacts.findings import Estimate
 from evalspec.artifacts.thresholds import Check
-from evalspec.protocols import Analysis, CheckTest, Context
+from evalspec.protocols import Analysis, Axes, CheckTest, Context
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,6 +75,23 @@ def estimates(result: ArticleCompatResult) -> tuple[Estimate, ...]:
 def check_test(_options: ArticleCompatOptions, _check: Check, _models: Sequence[str], _benchmarks: int) -> CheckTest:
     """Return what a check of the difference rests on: Tango's interval."""
     return CheckTest("score", (1.0 - LEVEL) / 2.0)
+
+
+def plot(result: ArticleCompatResult, axes: Axes) -> None:
+    """Draw the difference of the two models with each of the four intervals; those by the recipe less strongly."""
+    axes.caption(
+        f"Difference in accuracy of the two leading models, with {result.level * 100:g} % intervals by the recipe and those that evalspec gives."
+    )
+    axes.scale("difference in accuracy")
+    axes.reference(0.0, "equal accuracy")
+    for row in result.rows:
+        if row.difference is None or row.unpaired_half_width is None or row.unpaired_score is None or row.paired is None:
+            continue
+        group, difference, half = f"{row.first} − {row.second}, {row.benchmark}", row.difference, row.unpaired_half_width
+        axes.interval("different questions, recipe", difference, difference - half, difference + half, group=group, muted=True)
+        axes.interval("different questions, Newcombe", difference, row.unpaired_score.low, row.unpaired_score.high, group=group)
+        axes.interval("same questions, recipe", difference, row.paired.low, row.paired.high, group=group, muted=True)
+        axes.interval("same questions, Tango", difference, row.low, row.high, group=group)
 
 
 def _row(benchmark: BenchmarkResponses, options: ArticleCompatOptions, rng: np.random.Generator) -> ArticleRow:
@@ -225,6 +242,7 @@ ANALYSIS = Analysis(
     estimates=estimates,
     tolerance=1e-9,
     template="analyses/article_compat.html.j2",
+    plot=plot,
     check_test=check_test,
     sources=SOURCES,
     sources_used=sources_used,

@@ -81,6 +81,15 @@ def subject_design(benchmark: BenchmarkResponses, subject: str) -> Design:
     return Design(clusters=clusters, pool={WHOLE: benchmark.pool.subjects[subject]} if benchmark.pool else None)
 
 
+def answered(design: Design, present: NDArray[np.bool_]) -> Design:
+    """Return the design of the questions that have a score; raises ValueError where a subject of the pool has none of them."""
+    kept = design.kept(present)
+    absent = sorted(set(kept.pool or ()) - set(kept.strata.tolist())) if kept.strata is not None and kept.shares is None else ()
+    if absent:
+        raise ValueError(f"the pool holds subject {absent[0]}, of which no question has a score")
+    return kept
+
+
 def _pool(benchmark: BenchmarkResponses, *, stratified: bool) -> dict[str, int] | None:
     from evalspec.statistics.designs import WHOLE
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalspec.analyses.designs import CHOSEN, Average, design_of, subject_design, subject_labels
+from evalspec.analyses.designs import CHOSEN, Average, answered, design_of, subject_design, subject_labels
 from evalspec.analyses.intervals_results import IntervalRow, IntervalsOptions, IntervalsResult, RepeatsRow
 from evalspec.analyses.scores import declared_scores, measure
 from evalspec.analyses.sources import CLOPPER_PEARSON, INTERVALS, behind_intervals, used
@@ -138,7 +138,7 @@ def _row(benchmark: BenchmarkResponses, options: IntervalsOptions, model: str, p
     try:
         whole = part.subject is None
         design = design_of(benchmark, average=part.average) if whole else subject_design(benchmark, str(part.subject))
-        found = accuracy(scores[present], design.kept(present), method=options.method, level=options.level)
+        found = accuracy(scores[present], answered(design, present), method=options.method, level=options.level)
     except ValueError as error:
         return empty.model_copy(update={"undefined": str(error)})
     return empty.model_copy(
@@ -187,7 +187,7 @@ def _repeats_row(benchmark: BenchmarkResponses, options: IntervalsOptions, model
         worst=float(means.min()),
     )
     try:
-        found = accuracy((means == 1.0).astype(np.float64), design_of(benchmark).kept(present), method=options.method, level=options.level)
+        found = accuracy((means == 1.0).astype(np.float64), answered(design_of(benchmark), present), method=options.method, level=options.level)
     except ValueError as error:
         return row.model_copy(update={"undefined": str(error)})
     limits = {"low": found.interval.low, "high": found.interval.high} if found.interval else {}

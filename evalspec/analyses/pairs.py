@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from evalspec.analyses.designs import CHOSEN, design_of, weighted
+from evalspec.analyses.designs import CHOSEN, answered, design_of, weighted
 from evalspec.artifacts.base import Artifact, Identifier
 from evalspec.protocols import Context
 
@@ -208,8 +208,9 @@ def _by_means(row: PairRow, scores: tuple[NDArray[np.float64], NDArray[np.float6
     common = ~np.isnan(scores[0]) & ~np.isnan(scores[1])
     if common.sum() < 2:
         return row.model_copy(update={"undefined": ONE_QUESTION if common.any() else NO_COMMON})
-    first, second, kept = scores[0][common], scores[1][common], design.kept(common)
+    first, second = scores[0][common], scores[1][common]
     try:
+        kept = answered(design, common)
         if limits.exact:
             found = bounded_difference(first, second, kept, level=limits.level)
         else:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evalspec.analyses.designs import design_of
+from evalspec.analyses.designs import answered, design_of
 from evalspec.analyses.pairs import Limits, Pair, compare_pairs, macro_difference
 from evalspec.analyses.scores import declared_scores, measure
 from evalspec.analyses.sensitivity_results import AccuracyRow, CaseRow, CheckRow, DifferenceRow, SensitivityOptions, SensitivityResult
@@ -135,7 +135,7 @@ def _accuracy(given: _Given, options: SensitivityOptions, model: str, case: Case
         return row.model_copy(update={"undefined": NO_ANSWERS})
     try:
         design = design_of(changed, average="macro" if case == "macro" else "micro")
-        found = accuracy(scores[present], design.kept(present), level=options.level)
+        found = accuracy(scores[present], answered(design, present), level=options.level)
     except ValueError as error:
         return row.model_copy(update={"undefined": str(error)})
     limits = {"low": found.interval.low, "high": found.interval.high} if found.interval else {}

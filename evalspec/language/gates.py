@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from evalspec.language.consistency import ACCURACY, DIFFERENCE
-from evalspec.language.draft import Draft, Entry
+from evalspec.language.draft import Draft, Entry, options_of
 from evalspec.language.faults import Fault, lookup, name_of
 from evalspec.language.positions import Pointer
 from evalspec.language.scalars import quoted
@@ -54,7 +55,8 @@ def _margin(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
     name, of = name_of(pointer, draft.written), f"analysis {quoted(str(entry.get('id')))}"
     candidate, baseline = entry.get("candidate"), entry.get("baseline")
     if (check.get("model"), check.get("baseline")) != (candidate, baseline):
-        if all(isinstance(model, str) for model in (candidate, baseline, check.get("model"), check.get("baseline"))):  # else a fault of its own
+        named, known = (candidate, baseline, check.get("model"), check.get("baseline")), draft.ids("model") or ()
+        if all(model in known for model in named):  # else a fault of its own
             yield Fault((*pointer, "model"), f"{name} does not name the models of {of}", f"write model: {candidate} and baseline: {baseline}")
         return
     margin, hypothesis = entry.get("margin", 0), entry.get("hypothesis", "noninferiority")
@@ -72,23 +74,24 @@ def _margin(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
 
 def _compared(draft: Draft, pointer: Pointer, check: Entry) -> Iterator[Fault]:
     """Yield a fault for a check of models that its analysis does not look at: it could never be decided."""
-    entry = draft.find("analysis", check.get("analysis"))
-    models = [model for key in ("model", "baseline") if isinstance(model := check.get(key), str)]
-    if entry is None or not models:
+    entry, known = draft.find("analysis", check.get("analysis")), set(draft.ids("model") or ())
+    analysis = draft.analysis(entry) if entry else None
+    models = {model for key in ("model", "baseline") if isinstance(model := check.get(key), str)}
+    if entry is None or analysis is None or not models <= known or options_of(analysis, entry) is None:
         return
     name, of = name_of(pointer, draft.written), f"analysis {quoted(str(entry.get('id')))}"
-    if entry.get("kind") == SUBGROUPS:
-        yield from _looked_at(entry, pointer, check, (name, of))
-    elif entry.get("kind") in OF_PAIRS and len(set(models)) == 2:
+    if analysis.kind == SUBGROUPS:
+        yield from _looked_at(entry, pointer, check, (name, of), known)
+    elif analysis.kind in OF_PAIRS and len(models) == 2:
         compared = _families(entry)
-        if compared and not any(pair <= set(models) for pair in compared):
+        if compared and known.issuperset(chain(*compared)) and not any(pair <= models for pair in compared):
             pairs = " or ".join(" with ".join(sorted(pair)) if len(pair) > 1 else f"other models with {min(pair)}" for pair in compared[:3])
             hint = f"it compares {pairs}{', among others' * (len(compared) > 3)}"
             yield Fault((*pointer, "model"), f"{name} is about two models that {of} does not compare", hint)
 
 
 def _families(entry: Entry) -> list[set[str]] | None:
-    """Return the pairs that an analysis compares, or the one model that each of its pairs holds; None where it compares all, or is faulty."""
+    """Return the pairs that an analysis compares, or the one model that each of its pairs holds; None where it compares all."""
     baseline, pairs = entry.get("baseline"), entry.get("pairs")
     if isinstance(baseline, str):
         return [{baseline}]
@@ -98,16 +101,15 @@ def _families(entry: Entry) -> list[set[str]] | None:
     return named if len(named) == len(pairs) and all(len(pair) == 2 for pair in named) else None
 
 
-def _looked_at(entry: Entry, pointer: Pointer, check: Entry, names: tuple[str, str]) -> Iterator[Fault]:
+def _looked_at(entry: Entry, pointer: Pointer, check: Entry, names: tuple[str, str], known: set[str]) -> Iterator[Fault]:
     """Yield a fault where a check of a subject is about another estimate, or other models, than its analysis of subjects."""
     (name, of), model, baseline = names, entry.get("model"), entry.get("baseline")
     metric = ACCURACY if baseline is None else DIFFERENCE
-    if not isinstance(model, str) or not isinstance(baseline, str | None):
-        return
+    named, wanted = ({str(one[key]) for key in ("model", "baseline") if one.get(key) is not None} for one in (check, entry))
     if check.get("metric") in (ACCURACY, DIFFERENCE) and check.get("metric") != metric:
         gives = f"the accuracy of {model}" if baseline is None else f"the difference {model} - {baseline}"
         yield Fault((*pointer, "metric"), f"{name} is about {check['metric']}, and {of} gives {gives}", f"write metric: {metric}")
-    elif check.get("metric") == metric and {check.get("model"), check.get("baseline")} != {model, baseline}:
+    elif check.get("metric") == metric and named != wanted and len(named) == len(wanted) and wanted <= known:
         models = f"model: {model}" if baseline is None else f"model: {model} and baseline: {baseline}"
         yield Fault((*pointer, "model"), f"{name} does not name the models of {of}", f"write {models}")
 

@@ -16,7 +16,7 @@ from evalspec.protocols import CheckTest
 from evalspec.statistics.gaffke import fewest_draws
 from evalspec.statistics.guarantees import Guarantee, guarantee
 
-EXACT = "clopper_pearson"
+EXACT, OF_SHARES = "clopper_pearson", ("wilson", "jeffreys")
 
 APPROXIMATE = {
     "wilson": ("a bound of Wilson's interval", "clopper_pearson keeps it at every size"),
@@ -80,6 +80,8 @@ def _rests_on(check: Check, tested: CheckTest, benchmark: ProtocolBenchmark) -> 
     found = _named_bound(check, tested, benchmark)
     if found is None:
         bound, better = APPROXIMATE.get(tested.test, (None, ""))
+        if tested.test in OF_SHARES and (benchmark.clusters is not None or _uneven(check, tested, benchmark)):
+            better = f"{EXACT} takes Gaffke's bound there"
         return f"{bound}, which keeps its error rate approximately only; {better}" if bound else None
     method, reason = found
     further = UNEQUAL if method == "gaffke_clustered" and len(set(Counter(benchmark.cluster_labels()).values())) > 1 else ""
@@ -93,14 +95,19 @@ def _named_bound(check: Check, tested: CheckTest, benchmark: ProtocolBenchmark) 
         return None
     exact = tested.exact_means or test in (EXACT, "fay_lumbard")
     if benchmark.clusters is not None:
-        if test in ("wilson", "jeffreys"):
+        if test in OF_SHARES:
             return None
         named = "gaffke_clustered" if exact else "cr2_t" if test == "score" else "cluster_sign_flip"
         return named, "questions come in clusters"
     fractional = why_fractional(benchmark)
-    if test == EXACT and check.subject is None and (tested.macro or benchmark.weighted):
+    if test == EXACT and _uneven(check, tested, benchmark):
         return "gaffke_weighted", "questions weigh differently"
     return ("gaffke" if exact else "t", fractional) if fractional else None
+
+
+def _uneven(check: Check, tested: CheckTest, benchmark: ProtocolBenchmark) -> bool:
+    """Whether the questions of a check weigh differently: those of one subject weigh alike."""
+    return check.subject is None and (tested.macro or benchmark.weighted)
 
 
 def why_fractional(benchmark: ProtocolBenchmark) -> str | None:
@@ -122,13 +129,18 @@ def too_few_clusters(check: Check, tested: CheckTest, benchmark: ProtocolBenchma
     count = len({label for question, label in labelled if check.subject in (None, question.subject)})
     fewest = fewest_draws(share, alpha=tested.alpha)
     best = f"{'right' if check.lower else 'wrong'} answers alone" if floor else "models that do not differ on any question"
-    return f"is not cleared by {best} with {count} clusters: that takes at least {fewest}, of one size" if count < fewest else None
+    if count >= fewest:
+        return None
+    return f"is not cleared by {best} with {count} clusters: that takes at least {fewest}, of one size, at an alpha of {tested.alpha:.4g}"
 
 
 def _too_few_questions(tested: CheckTest, benchmark: ProtocolBenchmark) -> str | None:
-    """Return that even a model that alone is right on every question would be separated from no other; None where questions are enough."""
+    """Return that even a model that alone is right on every question would be separated from no other, if no two of them count as one."""
     if not tested.directions or benchmark.clusters is not None or benchmark.pool is not None or why_fractional(benchmark):
         return None
     count, fewest = len(benchmark.questions), math.ceil(math.log2(tested.directions / tested.alpha))
+    if count >= fewest:
+        return None
     together = f"{tested.directions:,} directions of pairs are tested together, which takes at least {fewest}"
-    return f"rests on ranks, and {count} questions separate no two models: {together}" if count < fewest else None
+    at = f"at an alpha of {tested.alpha:.4g}"
+    return f"rests on ranks, and {at} {count} questions separate no two models, unless some answer alike throughout: {together}"

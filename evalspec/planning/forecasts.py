@@ -21,6 +21,8 @@ from evalspec.artifacts.thresholds import Check
 from evalspec.planning.bounds import too_few_clusters
 from evalspec.planning.describe import percent
 from evalspec.protocols import CheckTest
+from evalspec.statistics.accuracies import accuracy
+from evalspec.statistics.designs import WHOLE, Design
 from evalspec.statistics.floors import Floor, floor_questions, floor_truth_needed
 from evalspec.statistics.planned_tests import PlannedTest, TestName
 from evalspec.statistics.proportions import ProportionMethod
@@ -34,6 +36,9 @@ NO_FORECAST = "the power of this analysis is not known before scoring"
 CLUSTERED = "questions come in clusters, and power depends on how alike those of one cluster are"
 CHOSEN = "the questions are chosen and not drawn, so nothing is known of how far an estimate from them can be off"
 WEIGHTED = "questions weigh differently, and power depends on how much their subjects differ"
+POOLED = "a part of a pool is asked, and power depends on how large a part of it that is"
+SMALL_PART = 0.05
+"""The share of a pool up to which a part of it is taken as draws from an endless one."""
 OTHER_SCORES = "the scores are other than right and wrong answers, and power depends on how much they spread"
 
 
@@ -107,8 +112,38 @@ def _forecast(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | No
         return empty.model_copy(update={"undefined": reason or NO_FORECAST, "why_not": f"it {short}" if short else None})
     empty = empty.model_copy(update={"test": tested.test, "alpha": tested.alpha})
     if tested.test in get_args(ProportionMethod):
-        return _of_share(empty, check, tested)
-    return _of_difference(empty, check, tested, _discordance(check, benchmark, tested))
+        found = _of_share(empty, check, tested)
+    else:
+        found = _of_difference(empty, check, tested, _discordance(check, benchmark, tested))
+    pool = _pool_counted(check, tested, benchmark)
+    return found if found.undefined or pool is None else _of_pool(found, empty, pool, lower=check.lower)
+
+
+def _pool_counted(check: Check, tested: CheckTest, benchmark: ProtocolBenchmark) -> int | None:
+    """Return the size of the pool that a bound counts; None where there is none, or where the bound passes over it."""
+    if benchmark.pool is None or tested.test == "fay_lumbard":
+        return None
+    if check.subject is not None:
+        return benchmark.pool.subjects[check.subject]
+    fixed = benchmark.strata is not None and benchmark.sample.method != "simple"
+    return None if fixed and (tested.test == "clopper_pearson" or tested.exact_means) else benchmark.pool.size
+
+
+def _of_pool(found: GateForecast, empty: GateForecast, pool: int, *, lower: bool) -> GateForecast:
+    """Return what is found for draws from an endless pool, as far as it holds for a part of this one."""
+    asked = found.n if found.last is None else found.last.n
+    if found.smallest is None and found.discordance is None:
+        matters = not _never_clears(found, pool, lower=lower)
+    else:
+        matters = asked > SMALL_PART * pool or (found.needed or 0) > pool
+    return empty.model_copy(update={"undefined": POOLED}) if matters else found
+
+
+def _never_clears(found: GateForecast, pool: int, *, lower: bool) -> bool:
+    """Whether even right answers alone leave the bound of a share of this pool below the limit; of a ceiling, wrong answers alone above it."""
+    level, floor = 1.0 - 2.0 * (found.alpha or 0.0), found.limit if lower else 1.0 - found.limit
+    best = accuracy(np.ones(found.n), Design(pool={WHOLE: pool}), method=found.test, level=level).interval  # type: ignore[arg-type]  # a ProportionMethod
+    return best is not None and best.low < floor
 
 
 def _why_undefined(check: Check, benchmark: ProtocolBenchmark, tested: CheckTest | None) -> str | None:
@@ -139,7 +174,7 @@ def _of_share(empty: GateForecast, check: Check, tested: CheckTest) -> GateForec
     if empty.limit in ((1.0,) if check.lower else (0.0,)):
         return empty.model_copy(update={"power": 0.0, "why_not": f"no bound comes to {empty.limit:g}, whatever the answers"})
     if not 0.0 < empty.limit < 1.0:
-        return empty.model_copy(update={"undefined": f"a limit of {empty.limit:g} is passed always or never"})
+        return empty.model_copy(update={"undefined": f"a single {'right' if check.lower else 'wrong'} answer clears a limit of {empty.limit:g}"})
     truth, lower = check.assume.accuracy if check.assume else None, check.lower
     floor = Floor(empty.limit if lower else 1.0 - empty.limit, tested.alpha, tested.test)  # type: ignore[arg-type]  # a ProportionMethod
     smallest = floor_truth_needed(empty.n, floor, power=POWER)

@@ -210,11 +210,15 @@ def _strata_warnings(protocol: Protocol, strata: Sequence[StratumSize]) -> list[
 
 
 def _left_out(protocol: Protocol, benchmark: str) -> str:
-    """Say which averages over subjects do without those that give no question, nothing where subjects stand for others like them."""
+    """Say what does without subjects that give no question, or is refused; nothing where subjects stand for others like them."""
+    asked = protocol.benchmark(benchmark)
+    if asked.pool is not None and asked.strata is not None and asked.sample.method != "simple":
+        return ", and intervals for all of it are refused, since they are about all of this pool"
     averaged = [f"'{one.id}'" for one in protocol.analyses if benchmark in one.benchmarks and one.options.get("average") == "macro"]
-    if not averaged or protocol.benchmark(benchmark).clusters is not None:
+    if not averaged or asked.clusters is not None:
         return ""
-    return f", and the average over subjects of analysis {', '.join(averaged)} leaves them out"
+    become = "leaves them out" if asked.pool is None else "is refused, since it is about all of this pool"
+    return f", and the average over subjects of analysis {', '.join(averaged)} {become}"
 
 
 def _cluster_warnings(protocol: Protocol) -> list[str]:

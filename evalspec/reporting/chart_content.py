@@ -60,18 +60,28 @@ def by_page(content: Content, *, row_height: float) -> list[Content]:
 
 def _rows_by_page(content: Content, row_height: float) -> list[Content]:
     numbers = [number for row in content.rows for number in (row.value, row.low, row.high) if number is not None]
+    pages = _filled(content.rows, row_height, PAGE_HEIGHT)
+    if len(pages) > 1:  # as many parts, about alike in height: they fit into what is left of a page sooner than one that takes it all
+        whole = sum(row_height for _ in content.rows) + sum(GROUP_HEIGHT + GROUP_GAP for _ in {row.group for row in content.rows})
+        even = _filled(content.rows, row_height, min(PAGE_HEIGHT, whole / len(pages) + row_height + GROUP_HEIGHT + GROUP_GAP))
+        pages = even if len(even) == len(pages) else pages
+    span = (min([*numbers, *content.span]), max([*numbers, *content.span])) if numbers else content.span
+    longest = max((len(row.label) for row in content.rows), default=0)
+    return [replace(content, rows=rows, span=span, label_room=longest) for rows in pages]
+
+
+def _filled(rows: list[Row], row_height: float, most: float) -> list[list[Row]]:
+    """Part rows so that no part is higher than `most`."""
     pages: list[list[Row]] = [[]]
     used, group = 0.0, ""
-    for row in content.rows:
+    for row in rows:
         height = row_height + (GROUP_HEIGHT + GROUP_GAP if row.group != group or not pages[-1] else 0)
-        if pages[-1] and used + height > PAGE_HEIGHT:
+        if pages[-1] and used + height > most:
             pages.append([])
             used, height = 0.0, row_height + GROUP_HEIGHT
         pages[-1].append(row)
         used, group = used + height, row.group
-    span = (min([*numbers, *content.span]), max([*numbers, *content.span])) if numbers else content.span
-    longest = max((len(row.label) for row in content.rows), default=0)
-    return [replace(content, rows=rows, span=span, label_room=longest) for rows in pages]
+    return pages
 
 
 def _panels_by_page(content: Content) -> list[Content]:

@@ -25,6 +25,7 @@ from evalspec.reporting.svg import (
     Words,
     circle,
     drawing,
+    ground,
     line,
     words,
 )
@@ -178,7 +179,7 @@ class _Drawing:
             if row.group != group:
                 group = row.group
                 y += GROUP_GAP if y > top else 0
-                parts.append(words(0, y + 17, group, Words(weight=600, halo=self._narrow), room=self._width))
+                parts += self._label(y + 17, group, Words(weight=600, halo=self._narrow), room=self._width)
                 y += GROUP_HEIGHT
             parts += self._row(row, y)
             y += self.row_height
@@ -189,7 +190,7 @@ class _Drawing:
         look = Words(fill=SOFT if row.muted else INK, halo=self._narrow)
         centre = y + (28 if self._above else self.row_height / 2)
         baseline, room = (y + 15, float(self._width)) if self._above else (centre + 4.5, self._left - 10)
-        parts = [words(0, baseline, row.label, look, room=room)]
+        parts = self._label(baseline, row.label, look, room=room)
         if row.low is not None and row.high is not None:
             parts.append(line((self._x(row.low), centre), (self._x(row.high), centre), band, width=7, look=' stroke-linecap="round"'))
         if row.value is None:
@@ -197,6 +198,11 @@ class _Drawing:
         else:
             parts.append(circle(self._x(row.value), centre, fill=PAPER if row.muted else colour, stroke=colour))
         return parts
+
+    def _label(self, baseline: float, text: str, look: Words, *, room: float) -> list[str]:
+        """Return a label at the left edge; where labels stand above their marks, lines of the axis would cross it."""
+        below = [ground(0, baseline, text, room=room)] if self._above and not self._narrow and text else []
+        return [*below, words(0, baseline, text, look, room=room)]
 
     def _grid(self, top: float, bottom: float) -> list[str]:
         parts = []

@@ -42,6 +42,8 @@ Style = Literal[
 
 DEFAULT_DECIMALS = 1
 MOST_P_DECIMALS = 12
+LEAST_WRITTEN_OUT = 1e-6
+"""Below it nobody counts the zeros, and written out at some length the number would be nothing but zeros."""
 ROUNDING = 1e-9
 """A p-value or an index of 1 can be short of it by what summing it up leaves."""
 
@@ -195,6 +197,8 @@ def _about(value: float, decimals: int) -> str:
 def _plain(value: float, _decimals: int) -> str:
     if isinstance(value, int):
         return str(value).replace("-", MINUS)
+    if 0 < abs(value) < LEAST_WRITTEN_OUT:
+        return f"{value:.3g}".replace("-", MINUS, 1) if value < 0 else f"{value:.3g}"
     text = _significant(value)
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -24,6 +24,7 @@ __all__ = [
     "coordinate",
     "dots",
     "drawing",
+    "ground",
     "line",
     "polygon",
     "polyline",
@@ -73,6 +74,12 @@ def words(x: float, y: float, text: str, look: Words, *, room: float | None = No
         f'<text{halo} x="{coordinate(x)}" y="{coordinate(y)}" style="fill:{look.fill}" font-size="{look.size}" font-weight="{look.weight}" '
         f'font-style="{look.style}" text-anchor="{look.anchor}">{escape(neutralise(shown))}</text>'
     )
+
+
+def ground(x: float, y: float, text: str, *, room: float) -> str:
+    """Return paper below words whose baseline is at `y`, so that lines drawn before them do not cross them, in print either."""
+    width = min((len(text) + 1) * CHARACTER_WIDTH, room)
+    return f'<rect x="{coordinate(x)}" y="{coordinate(y - 13)}" width="{coordinate(width)}" height="18" style="fill:{PAPER}"/>'
 
 
 def line(start: tuple[float, float], end: tuple[float, float], colour: str, *, width: float = 1, look: str = "") -> str:

@@ -16,10 +16,12 @@ from evalspec.analyses.article_compat import (
     WEIGHTED,
     compute,
     estimates,
+    plot,
 )
 from evalspec.analyses.article_compat_results import ArticleCompatOptions, ArticleCompatResult
 from evalspec.artifacts.responses import BenchmarkResponses, Responses
 from evalspec.protocols import Context
+from evalspec.reporting.figures import Chart
 from evalspec.testing import check_analysis, sample_responses
 
 QUICK = {"kind": "article_compat", "redraw_sizes": [10, 40], "draws": 200}
@@ -135,3 +137,21 @@ def test_no_work_is_named_where_the_recipe_gives_no_figure() -> None:
 
 def test_it_passes_what_every_analysis_must_pass() -> None:
     check_analysis(ANALYSIS, QUICK, sample_responses(questions=60))
+
+
+def test_the_four_intervals_of_the_difference_are_drawn_one_below_the_other() -> None:
+    chart = Chart()
+    plot(computed(responses_of(np.ones((1, 4)))), chart)
+    assert chart.empty
+    result = computed(table(1217, 219, 182, 382))
+    plot(result, chart)
+    rows = chart.draw("wide").drawn["rows"]
+    assert [row["label"] for row in rows] == [
+        "different questions, recipe",
+        "different questions, Newcombe",
+        "same questions, recipe",
+        "same questions, Tango",
+    ]
+    assert (rows[0]["high"] - rows[0]["low"]) / 2 == pytest.approx(result.rows[0].unpaired_half_width)
+    assert (rows[3]["low"], rows[3]["high"]) == (result.rows[0].low, result.rows[0].high)
+    assert {row["value"] for row in rows} == {result.rows[0].difference}

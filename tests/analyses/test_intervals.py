@@ -163,6 +163,16 @@ def test_an_average_over_the_subjects_of_a_pool_is_refused_where_the_sample_has_
     assert micro.value == law.value == 1.0
 
 
+@pytest.mark.parametrize("method", ["wilson", "clopper_pearson"])
+def test_a_pool_of_which_a_subject_has_no_answer_at_all_is_not_called_certain(method: str) -> None:
+    pool = {"strata": True, "sample": "stratified", "pool": Pool(size=8, subjects={"even": 4, "odd": 4})}
+    answers = np.where(np.arange(7) % 2 == 0, [1.0, 0, 1, 0, 0, 0, 1], np.nan)
+    whole, asked_whole, unanswered = result_for(answers[None], missing="complete_case", changes=pool, method=method).rows
+    assert (whole.low, whole.undefined) == (None, "the pool holds subject odd, of which no question has a score")
+    assert (asked_whole.low, asked_whole.high) == (0.75, 0.75)
+    assert unanswered.undefined == NO_ANSWERS
+
+
 def test_clusters_leave_fewer_effective_questions_and_few_of_them_are_flagged() -> None:
     rng = np.random.default_rng(1)
     scores = (rng.random(400) < np.repeat(rng.random(20), 20)).astype(np.float64)

@@ -271,3 +271,41 @@ def test_where_less_is_better_a_missing_score_counts_as_the_worst_and_is_never_c
     assert "the study counts them as the worst score" in text
     assert "counts as wrong" not in text
     assert "how often the model is right" not in section("subgroups", replace(sample_responses(), benchmarks=tuple(entries)), model="model-0")
+
+
+def test_every_analysis_has_a_drawing_its_place_in_the_section_and_sources() -> None:
+    for kind, analysis in built_in().items():
+        assert analysis.plot is not None, kind
+        assert analysis.sources, kind
+        source = make_environment(Documents({})).loader.get_source(make_environment(Documents({})), analysis.template)[0]
+        assert "{{ figure }}" in source, kind
+
+
+def test_subjects_that_one_test_compared_name_it_once_and_say_when_interval_and_test_can_part() -> None:
+    compared = {"model": "model-0", "baseline": "model-1"}
+    text = section("subgroups", SHAPES["plain"], **compared)
+    assert " Adjusted p Decision " in text
+    assert "Intervals: Tango. Test: McNemar, exact." in text
+    assert "the adjusted test decides, and an interval can leave out zero where the test does not separate: it allows for no other subject." in text
+    plain = section("subgroups", SHAPES["plain"], **compared, correction="none", method="clopper_pearson")
+    assert "for its own subject alone; the test decides. A subject" in plain
+    assert "not counted" not in section("subgroups", graded(SHAPES["plain"]), **compared)
+
+
+def test_right_answers_are_not_counted_beside_an_accuracy_of_another_weighting() -> None:
+    headed = " Model Right Questions Accuracy "
+    assert headed in section("intervals", SHAPES["plain"])
+    assert headed not in section("intervals", SHAPES["weighted"], method="clopper_pearson")
+    both = section("intervals", sample_responses(questions=100), average="macro", method="clopper_pearson")
+    macro, micro = both.index("every subject counting the same (macro)"), both.index("every question counting the same (micro)")
+    assert headed not in both[macro:micro]
+    assert headed in both[micro:]
+
+
+def test_reshufflings_that_all_part_subjects_as_far_are_given_no_error_of_zero() -> None:
+    first = sample_responses(models=2).benchmarks[0]
+    alike = replace(first, scores=np.repeat(np.array([1.0, 0.0])[:, None, None], first.scores.shape[1], axis=1))
+    responses = replace(sample_responses(models=2), benchmarks=(replace(alike, reasons=np.zeros_like(alike.scores, dtype=np.int8)),))
+    text = section("subgroups", responses, model="model-0", baseline="model-1")
+    assert "p = 1 (every one of them does)" in text
+    assert "standard error 0)" not in text

@@ -138,3 +138,9 @@ def test_the_error_of_the_smallest_p_value_by_reshuffling_has_no_made_up_digits(
     apart = responses_of(np.repeat([[1.0, 0.0]], 40, axis=1), subjects=("law",) * 40 + ("logic",) * 40, strata=True)
     text = rendered(ANALYSIS, apart, {"kind": "subgroups", "model": "m0"})
     assert "p < 0.0001 (Monte Carlo standard error 0.0001 )" in text
+
+
+def test_long_names_of_subjects_may_break_after_an_underscore_and_stay_text() -> None:
+    named = replace(FIRST, subjects=tuple(f"high_school_<{subject}>" for subject in FIRST.subjects))
+    text = rendered(ANALYSIS, replace(RESPONSES, benchmarks=(named,)), {"kind": "subgroups", "model": "model-1"})
+    assert "high_ school_ <subject-0>" in text  # a place to break after each underscore, and no element of the name's own

@@ -17,9 +17,16 @@ from .checks import ACCURACY, DIFFERENCE, EXACT_FLOOR, NO_LOSS, RANK, planned
 @pytest.mark.parametrize("method", ["wilson", "jeffreys"])
 def test_a_bound_that_keeps_its_error_rate_approximately_is_called_that(method: str) -> None:
     check = {**ACCURACY, "at_least": 0.7, "assume": Assumption(accuracy=0.9)}
-    for design in (None, {"clustered": True}, {"stratified": True}):
-        (warning,) = guarantee_warnings(planned(design=design, **check), {"c": CheckTest(method, 0.025)})
-        assert "keeps its error rate approximately only; clopper_pearson keeps it at every size" in warning
+    kept, instead = "clopper_pearson keeps it at every size", "clopper_pearson takes Gaffke's bound there"
+    for design, macro, better in (
+        (None, False, kept),
+        ({"stratified": True}, False, kept),
+        ({"stratified": True}, True, instead),
+        ({"clustered": True}, False, instead),
+        ({"weighted": True}, False, instead),
+    ):
+        (warning,) = guarantee_warnings(planned(design=design, **check), {"c": CheckTest(method, 0.025, macro=macro)})
+        assert warning.endswith(f"keeps its error rate approximately only; {better}")
     assert not list(guarantee_warnings(planned(**check), {"c": EXACT_FLOOR}))
 
 
@@ -56,9 +63,9 @@ def test_a_bound_of_clusters_and_of_other_scores_says_what_its_guarantee_is(test
 @pytest.mark.parametrize(
     ("test", "check", "told"),
     [
-        (EXACT_FLOOR, {**ACCURACY, "at_least": 0.7}, "right answers alone with 2 clusters: that takes at least 11, of one size"),
-        (EXACT_FLOOR, {**ACCURACY, "at_most": 0.3}, "wrong answers alone with 2 clusters: that takes at least 11, of one size"),
-        (NO_LOSS, {**DIFFERENCE, "above": -0.05}, "models that do not differ on any question with 2 clusters: that takes at least 72, of one size"),
+        (EXACT_FLOOR, {**ACCURACY, "at_least": 0.7}, "right answers alone with 2 clusters: that takes at least 11"),
+        (EXACT_FLOOR, {**ACCURACY, "at_most": 0.3}, "wrong answers alone with 2 clusters: that takes at least 11"),
+        (NO_LOSS, {**DIFFERENCE, "above": -0.05}, "models that do not differ on any question with 2 clusters: that takes at least 72"),
         (EXACT_FLOOR, {**ACCURACY, "at_least": 0.1}, None),
         (NO_LOSS, {**DIFFERENCE, "above": 0.0}, None),
         (CheckTest("fay_lumbard", 0.025), {**DIFFERENCE, "above": -0.05}, None),
@@ -66,7 +73,7 @@ def test_a_bound_of_clusters_and_of_other_scores_says_what_its_guarantee_is(test
 )
 def test_too_few_clusters_for_any_answers_that_could_be_expected_are_warned_of(test: CheckTest, check: dict[str, object], told: str | None) -> None:
     warnings = list(guarantee_warnings(planned(design={"clustered": True}, **check), {"c": test}))[1:]
-    assert warnings == ([] if told is None else [f"check 'c' on 'x' is not cleared by {told}"])
+    assert warnings == ([] if told is None else [f"check 'c' on 'x' is not cleared by {told}, of one size, at an alpha of 0.025"])
     assert not [warning for warning in guarantee_warnings(planned(**check), {"c": test}) if "is not cleared" in warning]
 
 
@@ -163,8 +170,8 @@ def test_ranks_of_too_few_questions_for_any_separation_are_warned_of(alpha: floa
     assert 2.0**-fewest <= alpha / 12 < 2.0 ** (1 - fewest)
     (warning,) = guarantee_warnings(planned(questions=fewest - 1, **RANK), {"c": rank})
     assert warning == (
-        f"check 'c' on 'x' rests on ranks, and {fewest - 1} questions separate no two models: 12 directions of pairs are tested together, "
-        f"which takes at least {fewest}"
+        f"check 'c' on 'x' rests on ranks, and at an alpha of {alpha} {fewest - 1} questions separate no two models, unless some answer alike "
+        f"throughout: 12 directions of pairs are tested together, which takes at least {fewest}"
     )
     assert not list(guarantee_warnings(planned(questions=fewest, **RANK), {"c": rank}))
     for design in ({"pool": True}, {"clustered": True}, OTHER_SCORES):

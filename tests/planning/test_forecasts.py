@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evalspec.artifacts.samples import Sample, SampleSimple, SizeToDetect
+from evalspec.artifacts.samples import Sample, SampleSimple, SampleStratified, SizeToDetect
 from evalspec.artifacts.schedule import GateForecast
 from evalspec.artifacts.thresholds import Assumption
-from evalspec.planning.forecasts import CLUSTERED, NO_FORECAST, POINT_VALUE, WEIGHTED, forecast_gates, gate_warnings
+from evalspec.planning.forecasts import CLUSTERED, NO_FORECAST, POINT_VALUE, POOLED, WEIGHTED, forecast_gates, gate_warnings
 from evalspec.protocols import CheckTest, PlannedLooks
+from evalspec.statistics.finite_pools import pool_clopper_pearson
 from evalspec.statistics.floors import Floor, floor_questions
 from evalspec.statistics.one_sided import LimitTest
 from evalspec.statistics.one_sided_power import limit_power, limit_questions
@@ -99,7 +100,8 @@ def test_one_subject_has_its_own_number_of_questions() -> None:
         (None, None, {**DIFFERENCE, "above": 0.0}, NO_FORECAST),
         (CheckTest("somebody_s_own", 0.05), None, {**DIFFERENCE, "above": 0.0}, NO_FORECAST),
         (MCNEMAR, None, {**DIFFERENCE, "above": 0.0, "assume": Assumption(difference=0.5)}, "discordance"),
-        (EXACT_FLOOR, None, {**ACCURACY, "at_least": 0.0}, "always or never"),
+        (EXACT_FLOOR, None, {**ACCURACY, "above": 0.0}, "a single right answer clears a limit of 0"),
+        (EXACT_FLOOR, None, {**ACCURACY, "below": 1.0}, "a single wrong answer clears a limit of 1"),
     ],
 )
 def test_where_power_is_not_known_the_reason_is_given(
@@ -122,13 +124,13 @@ def test_a_limit_that_no_bound_comes_to_is_warned_of(limit: dict[str, float], na
 @pytest.mark.parametrize(
     ("limit", "told"),
     [
-        (-0.05, "it is not cleared by models that do not differ on any question with 2 clusters: that takes at least 72, of one size"),
+        (-0.05, "models that do not differ on any question with 2 clusters: that takes at least 72"),
         (0.0, None),
     ],
 )
 def test_a_forecast_of_clusters_knows_whether_even_no_difference_would_pass(limit: float, told: str | None) -> None:
     found = forecast(NO_LOSS, design={"clustered": True}, **DIFFERENCE, above=limit)
-    assert (found.undefined, found.why_not) == (CLUSTERED, told)
+    assert (found.undefined, found.why_not) == (CLUSTERED, told and f"it is not cleared by {told}, of one size, at an alpha of 0.025")
     assert not list(gate_warnings((found,)))  # it is warned of with what the bound rests on
 
 
@@ -161,3 +163,48 @@ def test_an_alpha_that_all_subjects_share_is_divided_among_them() -> None:
     found = forecast(shared, **DIFFERENCE, subject="s0", above=0.0, assume=Assumption(difference=0.08, discordance=0.2))
     assert (found.subject, found.n, found.alpha) == ("s0", 250, 0.0125)
     assert found.power == exact_power_favoured(250, 0.2, 0.08, alpha=0.025)
+
+
+@pytest.mark.parametrize(
+    ("test", "check"),
+    [
+        (CheckTest("wilson", 0.025), {**ACCURACY, "at_least": 0.8, "assume": Assumption(accuracy=0.82)}),
+        (MCNEMAR, {**DIFFERENCE, "above": 0.0, "assume": Assumption(difference=0.01, discordance=0.2)}),
+    ],
+    ids=["accuracy", "difference"],
+)
+@pytest.mark.parametrize("questions", [40, 990])
+def test_a_part_of_a_pool_is_not_forecast_as_draws_from_an_endless_one(test: CheckTest, check: dict[str, object], questions: int) -> None:
+    found = forecast(test, questions=questions, sample=SampleSimple(method="simple", size=questions), design={"pool": True}, **check)
+    assert (found.undefined, found.power, found.needed, found.why_not) == (POOLED, None, None, None)
+    assert not list(gate_warnings((found,)))
+
+
+def test_a_small_part_of_a_pool_and_a_bound_that_passes_over_it_are_forecast() -> None:
+    sample, floor = SampleSimple(method="simple", size=50), {**ACCURACY, "at_least": 0.7, "assume": Assumption(accuracy=0.9)}
+    assert forecast(EXACT_FLOOR, questions=50, sample=sample, design={"pool": True}, **floor) == forecast(EXACT_FLOOR, questions=50, **floor)
+    few = SampleSimple(method="simple", size=10)
+    assert forecast(MCNEMAR, questions=10, sample=few, design={"pool": True}, **DIFFERENCE, above=0.0).why_not
+    stratified = SampleStratified(method="stratified", by="subject", size=500)
+    for test, check in ((NO_LOSS, {**DIFFERENCE, "above": -0.05}), (EXACT_FLOOR, floor)):
+        assert forecast(test, sample=stratified, design={"pool": True, "stratified": True}, **check) == forecast(test, **check)
+
+
+@pytest.mark.parametrize("method", ["clopper_pearson", "wilson"])
+@pytest.mark.parametrize("limit", [{"at_least": 0.998}, {"at_most": 0.002}])
+def test_a_part_of_a_pool_cannot_pass_where_its_own_bound_falls_short_with_the_best_answers(method: str, limit: dict[str, float]) -> None:
+    def found(questions: int) -> GateForecast:
+        sample = SampleSimple(method="simple", size=questions)
+        return forecast(CheckTest(method, 0.025), questions=questions, sample=sample, design={"pool": True}, **ACCURACY, **limit)
+
+    assert "leave the bound on the other side" in (found(100).why_not or "")
+    assert (found(990).undefined, found(990).why_not) == (POOLED, None)
+    endless = CheckTest(method, 0.025)
+    assert forecast(endless, questions=990, **ACCURACY, **limit).why_not
+
+
+def test_nearly_all_of_a_pool_can_show_that_all_of_it_is_right() -> None:
+    sample = SampleSimple(method="simple", size=990)
+    whole = forecast(EXACT_FLOOR, questions=990, sample=sample, design={"pool": True}, **ACCURACY, at_least=1.0)
+    assert pool_clopper_pearson(990, questions=990, pool=1000).low == 1.0
+    assert (whole.undefined, whole.why_not) == (POOLED, None)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Protocol, RecordIdentity
+from evalspec.artifacts.protocol import BatchRule, CheckpointIdentity, Pool, Protocol, RecordIdentity
 from evalspec.artifacts.questions import QuestionBank, QuestionSet
 from evalspec.artifacts.samples import SampleStratified
 from evalspec.artifacts.schedule import Device, MemoryNeed, Schedule
@@ -169,6 +169,17 @@ def test_strata_are_listed_and_those_that_give_nothing_are_a_warning(planned: Pl
     averaged = planned.protocol.model_copy(update={"analyses": (macro,)})
     told = build_schedule(averaged, orders=planned.orders, draws=[none], outlook=Outlook(devices=(CPU,), memory=NEEDS))
     assert told.warnings == (f"{warned.warnings[0]}, and the average over subjects of analysis 'a' leaves them out",)
+    pool = Pool(size=90, subjects={"art": 30, "law": 59, "zoo": 1})
+    of_pool = tuple(one.model_copy(update={"pool": pool} if one.id == "everyday" else {}) for one in averaged.benchmarks)
+    asked = averaged.model_copy(update={"benchmarks": of_pool})
+    refused = build_schedule(asked, orders=planned.orders, draws=[none], outlook=Outlook(devices=(CPU,), memory=NEEDS))
+    why = "is refused, since it is about all of this pool"
+    assert refused.warnings == (f"{warned.warnings[0]}, and the average over subjects of analysis 'a' {why}",)
+    fixed = tuple(one.model_copy(update={"strata": "subject"} if one.id == "everyday" else {}) for one in of_pool)
+    told = build_schedule(
+        asked.model_copy(update={"benchmarks": fixed}), orders=planned.orders, draws=[none], outlook=Outlook(devices=(CPU,), memory=NEEDS)
+    )
+    assert told.warnings == (f"{warned.warnings[0]}, and intervals for all of it are refused, since they are about all of this pool",)
 
 
 def test_questions_in_clusters_are_said_to_have_no_forecast_and_not_one_that_takes_them_as_independent(

@@ -259,3 +259,22 @@ def test_tall_panels_are_parted_by_their_height_so_that_a_page_holds_each_part()
     drawn = [part.draw("wide") for part in chart.parts()]
     assert ["".join(dict.fromkeys(curve["group"] for curve in part.drawn["curves"])) for part in drawn] == ["ab", "cd", "e"]
     assert all(float(re.search(r'viewBox="0 0 760 ([\d.]+)"', part.svg)[1]) <= 1080 for part in drawn)
+
+
+def test_labels_above_their_marks_stand_on_paper_so_that_lines_do_not_cross_them() -> None:
+    chart = Chart()
+    chart.reference(0, "equal accuracy")
+    chart.interval("a-model-with-a-rather-long-name − another-one-whose-name-is-longer", 0.1, 0.05, 0.15, group="everyday")
+    root = ET.fromstring(chart.draw("wide").svg)
+    drawn = [element.tag.removeprefix(SVG) for element in root]
+    labels = [place for place, element in enumerate(root) if element.tag == f"{SVG}text" and (element.text or "").startswith(("a-model", "everyday"))]
+    assert [drawn[place - 1] for place in labels] == ["rect", "rect"]
+    assert max(place for place, element in enumerate(root) if element.get("stroke-dasharray")) < labels[0]
+    assert "<rect" not in accuracy_chart().draw("narrow").svg
+
+
+def test_parts_of_a_chart_are_about_alike_in_height() -> None:
+    chart = Chart()
+    for place in range(40):
+        chart.interval(f"model-{place}", 0.5, 0.4, 0.6, group="first")
+    assert [len(part.draw("wide").drawn["rows"]) for part in chart.parts()] == [21, 19]

@@ -56,6 +56,8 @@ proportions = st.floats(0, 1)
         (20261129, "plain", "20261129"),
         (0.004166, "plain", "0.00417"),
         (1.52e-5, "plain", "0.0000152"),
+        (1.357e-12, "plain", "1.36e-12"),  # the level of an early look of several
+        (3e-21, "plain", "3e-21"),
         (1.4, "ratio", "1.40"),
         (12.61, "ratio", "12.6"),
         (1261.4, "ratio", "1,261"),
